@@ -55,6 +55,19 @@ def test_set_stays():
         tap.equal([row["persistence_mode"] for row in rows_of(power("get", "--format", "json"))], [0, 0])
 
 
+def test_enforced_below_what_is_asked_for():
+    with machine("--enforced-w", "250", gpus=1):
+        result = power("set", 300, "--format", "json")
+        row = rows_of(result)[0]
+        tap.equal((row["power_limit_w"], row["power_limit_enforced_w"], limits()), (300.0, 250.0, [300.0]))
+        tap.contains(result.stderr, "GPU 0: enforced at 250 W, below the 300 W that were asked for")
+        row = rows_of(power("get", "--format", "json"))[0]
+        tap.equal((row["power_limit_w"], row["power_limit_enforced_w"]), (300.0, 250.0))
+        result = power("set", 200, "--format", "json")
+        tap.equal((rows_of(result)[0]["power_limit_enforced_w"], "enforced" in result.stderr), (200.0, False))
+        tap.equal(power("restore", "--kept").returncode, 0)
+
+
 def test_ways_to_write_a_limit():
     with machine(gpus=1):
         for text, limit_w in (("150", 150), ("150W", 150), ("150 W", 150), ("187.5", 187.5), ("60%", 240), ("100%", 400), ("25%", 100)):

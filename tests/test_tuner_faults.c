@@ -289,6 +289,64 @@ static void test_no_longer_honoured(void **state)
     tuner_bench_stop(&bench);
 }
 
+/* Whether every valid point is what the profile says of the limit that was enforced while it was measured. */
+static void check_enforced(const struct fly_tuner *tuner, const struct tuner_profile *profile)
+{
+    struct fly_tuner_point points[TUNER_LIMITS_MAX];
+    size_t count = fly_tuner_points(tuner, points, TUNER_LIMITS_MAX);
+
+    for (size_t i = 0; i < count; i++) {
+        double enforced_w = fly_tuner_enforced_w(tuner, i);
+        size_t place;
+
+        if (points[i].mark != FLY_TUNER_VALID)
+            continue;
+        assert_true(enforced_w <= points[i].limit_w);
+        place = tuner_profile_find(profile, enforced_w);
+        check_close(points[i].time_s, profile->step_s[place], 1e-3);
+        check_close(points[i].power_w, profile->power_w[place][0], 0.02);
+        if (enforced_w < 250.0)
+            assert_int_equal(points[i].bound, FLY_TUNER_BOUND);
+    }
+}
+
+/* A board that enforces less than was asked for: what is enforced binds, and the points say so. */
+static void test_enforced_below_requested(void **state)
+{
+    struct tuner_profile profile;
+    struct tuner_bench bench;
+    struct fly_tuner_options options;
+    struct fly_tuner *tuner;
+    struct fly_tuner_report report;
+
+    (void)state;
+    tuner_profile_made(&profile, 1);
+    tuner_bench_start(&bench, &profile, "exact");
+    options = tuner_bench_options(&bench, (struct fly_objective){FLY_OBJECTIVE_TIME, 0.0, INFINITY});
+    tuner_bench_enforce(&bench, 200.0);
+    tuner = tuner_bench_tuner(&bench, &options);
+    assert_true(isnan(fly_tuner_enforced_w(tuner, 0)));
+    report = tuner_bench_settle(&bench, tuner, 0);
+    assert_int_equal(report.state, FLY_TUNER_SETTLED);
+    check_double(fly_tuner_enforced_w(tuner, 0), 200.0);
+    check_enforced(tuner, &profile);
+    assert_true(isnan(fly_tuner_enforced_w(tuner, profile.count)));
+    fly_tuner_free(tuner);
+
+    /* A window in which the boards begin to enforce less does not count. */
+    tuner_bench_reset(&bench, 1);
+    tuner = tuner_bench_tuner(&bench, &options);
+    for (int step = 0; step < 30; step++)
+        tuner_bench_step(&bench, tuner);
+    tuner_bench_enforce(&bench, 150.0);
+    report = tuner_bench_settle(&bench, tuner, 0);
+    assert_int_equal(report.state, FLY_TUNER_SETTLED);
+    check_double(fly_tuner_enforced_w(tuner, 0), 150.0);
+    check_enforced(tuner, &profile);
+    fly_tuner_free(tuner);
+    tuner_bench_stop(&bench);
+}
+
 static void test_refused(void **state)
 {
     static const double outside[] = {300.0, 50.0};
@@ -349,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_no_permission),
         cmocka_unit_test(test_survived),
         cmocka_unit_test(test_no_longer_honoured),
+        cmocka_unit_test(test_enforced_below_requested),
         cmocka_unit_test(test_spoiled),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_disabled),

@@ -192,6 +192,7 @@ void tuner_bench_start(struct tuner_bench *bench, const struct tuner_profile *pr
     snprintf(bench->path, sizeof bench->path, "/tmp/flyball-test-tuner-%d-%d", (int)getpid(), number++);
     unlink(bench->path);
     setenv("FLYBALL_EMULATOR_STATE", bench->path, 1);
+    settings.ideal = true;
     snprintf(text, sizeof text, "gpus=%zu,seed=1,time=virtual,model=a40,sensor=%s", bench->gpus, sensor);
     if (emulator_settings_parse(&settings, text, &error) < 0 ||
         emulator_create(bench->path, &settings, &bench->emulator, &error) < 0)
@@ -222,8 +223,16 @@ void tuner_bench_reset(struct tuner_bench *bench, uint64_t seed)
     bench->unreadable = bench->fails_once = false;
     bench->clamp_w = bench->lowest_w = 0.0;
     bench->sets = 0;
+    tuner_bench_enforce(bench, 0.0);
     for (unsigned gpu = 0; gpu < bench->gpus; gpu++)
         assert_int_equal(emulator_set_limit_w(bench->emulator, gpu, bench->profile->limit_w[0], NULL), 0);
+}
+
+void tuner_bench_enforce(struct tuner_bench *bench, double enforced_w)
+{
+    bench->enforced_w = enforced_w;
+    for (unsigned gpu = 0; gpu < bench->gpus; gpu++)
+        emulator_set_enforced_w(bench->emulator, gpu, enforced_w);
 }
 
 struct fly_tuner_options tuner_bench_options(struct tuner_bench *bench, struct fly_objective objective)
@@ -278,7 +287,8 @@ double tuner_bench_limit_w(struct tuner_bench *bench)
 
 void tuner_bench_work(struct tuner_bench *bench)
 {
-    double limit_w = tuner_bench_limit_w(bench);
+    double limit_w = bench->enforced_w > 0.0 ? fmin(tuner_bench_limit_w(bench), bench->enforced_w)
+                                             : tuner_bench_limit_w(bench);
     size_t place = tuner_profile_find(bench->profile, limit_w);
     double power = noisy(bench, bench->step_noise), time = noisy(bench, bench->step_noise);
 

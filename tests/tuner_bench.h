@@ -55,8 +55,9 @@ struct tuner_bench {
     int sets_until_failing; /* < 0: never */
     bool fails_once;
     bool unreadable;
-    double clamp_w;  /* > 0: no limit above this is accepted */
-    double lowest_w; /* > 0: lowest limit of the range, in place of the profile's */
+    double clamp_w;    /* > 0: no limit above this is accepted */
+    double enforced_w; /* > 0: no limit above this is enforced; set by tuner_bench_enforce */
+    double lowest_w;   /* > 0: lowest limit of the range, in place of the profile's */
     unsigned sets;
 };
 
@@ -67,6 +68,10 @@ void tuner_bench_start(struct tuner_bench *bench, const struct tuner_profile *pr
 void tuner_bench_stop(struct tuner_bench *bench);
 /* Makes the bench ready for another tuner: highest limit, no faults, no noise. */
 void tuner_bench_reset(struct tuner_bench *bench, uint64_t seed);
+
+/* Lets the boards enforce no more than this, one of the profile's limits, whatever is asked for; 0: anything.
+ */
+void tuner_bench_enforce(struct tuner_bench *bench, double enforced_w);
 
 struct fly_tuner_options tuner_bench_options(struct tuner_bench *bench, struct fly_objective objective);
 struct fly_tuner *tuner_bench_tuner(struct tuner_bench *bench, const struct fly_tuner_options *options);

@@ -315,4 +315,11 @@ FLY_API size_t fly_tuner_points(const struct fly_tuner *tuner, struct fly_tuner_
  */
 FLY_API int fly_tuner_point_profile(const struct fly_tuner *tuner, size_t place);
 
+/*
+ * The least power limit that a GPU enforced while the point at that place of fly_tuner_points was
+ * measured, in W. A board may enforce less than was asked for; then this is what bound. NAN when no
+ * driver says, when the point was not measured here, and when the knob is the clock.
+ */
+FLY_API double fly_tuner_enforced_w(const struct fly_tuner *tuner, size_t place);
+
 #endif

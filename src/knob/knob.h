@@ -92,6 +92,7 @@ struct knob_report {
     enum knob_state state;
     int64_t previous_mw;     /* in force when it was opened; 0: unknown */
     int64_t set_mw;          /* what the driver reported after the session's last change; 0: none */
+    int64_t enforced_mw;     /* what the board enforced then, which may be less; 0: unknown */
     int64_t found_mw;        /* FOREIGN: what another program set; 0: it did not change the limit */
     int64_t ceiling_mhz;     /* of the session's last change of the clock; 0: it has set no ceiling */
     int64_t found_clock_mhz; /* FOREIGN: the clock that contradicts that ceiling; 0: none does */

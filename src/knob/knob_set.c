@@ -118,6 +118,14 @@ static int make_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quan
     return error_set(out_error, all.code, "%s", all.text);
 }
 
+/* The limit that the board enforces, which may be lower than what it was asked for; 0: not known. */
+static int64_t enforced_mw(struct knob_gpu *gpu)
+{
+    struct setting enforced;
+
+    return read_now(gpu, QUANTITY_POWER_LIMIT_ENFORCED, &enforced, NULL) == 0 ? enforced.number : 0;
+}
+
 static void note(struct knob_gpu *gpu, enum quantity quantity, const struct setting *value)
 {
     if (quantity == QUANTITY_POWER_LIMIT)
@@ -130,6 +138,7 @@ static void note(struct knob_gpu *gpu, enum quantity quantity, const struct sett
         gpu->report.level = value->number;
     else
         return;
+    gpu->report.enforced_mw = enforced_mw(gpu);
     gpu->report.workloads_asked |= quantity == QUANTITY_WORKLOADS;
     gpu->report.state = knob_has_turn_besides(gpu, QUANTITY_PERSISTENCE) ? KNOB_TURNED : KNOB_UNTURNED;
 }

@@ -140,6 +140,21 @@ static void say_ways(const struct cli_call *call, const struct power_turning *tu
     }
 }
 
+/* A board may enforce less than what it was asked for. */
+static void say_enforced(const struct cli_call *call, const struct power_turning *turning)
+{
+    for (size_t i = 0; i < turning->gpus.count; i++) {
+        const struct device *gpu = turning->gpus.devices[i];
+        const struct knob_report *report = knob_report(turning->knob, i);
+        char asked[POWER_LIMIT_TEXT_MAX], enforced[POWER_LIMIT_TEXT_MAX];
+
+        if (report->enforced_mw > 0 && report->set_mw > 0 && report->enforced_mw < report->set_mw)
+            cli_warn(call, "GPU %u: enforced at %s, below the %s that were asked for; another limiter binds",
+                     gpu->info.index, power_limit_text(report->enforced_mw, enforced),
+                     power_limit_text(report->set_mw, asked));
+    }
+}
+
 int power_turning_begin(const struct cli_call *call, const struct power_request *request, bool kept,
                         struct power_turning *out_turning, struct fly_error *out_error)
 {
@@ -167,6 +182,7 @@ int power_turning_begin(const struct cli_call *call, const struct power_request 
     } else {
         say_ways(call, out_turning);
         say_unenforced(call, out_turning, request != NULL ? request->workloads : NULL);
+        say_enforced(call, out_turning);
     }
     return result;
 }
@@ -248,6 +264,8 @@ static const struct meaning columns[] = {
     {"power_limit_before_w", "before (W)", MEANING_REAL, 1, "W", MEANING_GAUGE,
      "Power limit that stood before."},
     {"power_limit_w", "now (W)", MEANING_REAL, 1, "W", MEANING_GAUGE, "Power limit that stands now."},
+    {"power_limit_enforced_w", "enforced (W)", MEANING_REAL, 1, "W", MEANING_GAUGE,
+     "Power limit that the board enforces now; it may be lower."},
     {"persistence_mode", "persistence", MEANING_TEXT, 0, NULL, MEANING_FACT,
      "Whether persistence mode was 'turned on' for the limit to hold, or is 'unchanged'."},
     {"workload_profiles_before", "profiles before", MEANING_LIST, 0, NULL, MEANING_FACT,
@@ -340,6 +358,7 @@ int power_turning_emit(const struct cli_call *call, const struct power_turning *
         power_gpus_add_limit(table, report->previous_mw, "the driver does not say");
         power_gpus_add_limit(table, report->set_mw != 0 ? report->set_mw : report->previous_mw,
                              "the driver does not say what it made of it");
+        power_gpus_add_limit(table, report->enforced_mw, "the driver does not say what it enforces");
         table_add_text(table, report->persistence_turned ? "turned on" : "unchanged");
         if (shown >= power_turning_quantities.count - LEVEL_COLUMNS)
             add_workloads(table, turning->gpus.devices[i], report);

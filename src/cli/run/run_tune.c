@@ -116,8 +116,10 @@ static void close_tuner(struct run_tune *tune)
     if (fly_tuner_carbon(tune->tuner, &tune->carbon_report) < 0)
         tune->carbon_report.size = 0;
     tune->point_count = fly_tuner_points(tune->tuner, tune->points, FLY_POWER_SEARCH_LIMITS_MAX);
-    for (size_t i = 0; i < tune->point_count; i++)
+    for (size_t i = 0; i < tune->point_count; i++) {
         tune->profiles[i] = fly_tuner_point_profile(tune->tuner, i);
+        tune->enforced_w[i] = fly_tuner_enforced_w(tune->tuner, i);
+    }
     tune->key = *tuner_key(tune->tuner);
     fly_tuner_free(tune->tuner);
     tune->tuner = NULL;

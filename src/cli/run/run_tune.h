@@ -77,7 +77,8 @@ struct run_tune {
     bool reported;
     struct fly_tuner_report report;
     struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX];
-    int profiles[FLY_POWER_SEARCH_LIMITS_MAX]; /* of the points */
+    int profiles[FLY_POWER_SEARCH_LIMITS_MAX];      /* of the points */
+    double enforced_w[FLY_POWER_SEARCH_LIMITS_MAX]; /* at each point; NAN: not known */
     size_t point_count;
     struct knob_report knob_reports[DEVICES_MAX];
     bool knob_opened;

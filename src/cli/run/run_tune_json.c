@@ -25,7 +25,7 @@ static const char no_search[] = "no search has ended, or its energy is not known
 
 /* Of limit, ceiling and profile, here and below, what is not turned is left out. */
 struct told_point {
-    double ceiling_mhz, limit_w;
+    double ceiling_mhz, limit_w, enforced_w;
     char profile[WORKLOAD_SETTING_MAX];
     bool has_profile;
     const char *mark, *bound;
@@ -36,6 +36,7 @@ struct told_point {
 static const struct shape_field point_rows[] = {
     {SHAPE_AT(told_point, ceiling_mhz), TOLD_NUMBER, .need = SHAPE_SPARING},
     {SHAPE_AT(told_point, limit_w), TOLD_NUMBER, .need = SHAPE_SPARING},
+    {SHAPE_AT(told_point, enforced_w), TOLD_NUMBER, .need = SHAPE_SPARING},
     {SHAPE_AT(told_point, profile), TOLD_CHARS(told_point, profile), SHAPE_IF(told_point, has_profile)},
     {SHAPE_AT(told_point, mark), TOLD_ANY_TEXT},
     {SHAPE_AT(told_point, bound), TOLD_ANY_TEXT},
@@ -198,6 +199,7 @@ json_t *run_tune_json(const struct run_tune *tune)
         workload_setting_text(workload_setting(report->workload_profile), told.chosen_profile);
     for (size_t i = 0; i < told.point_count; i++) {
         told.points[i] = told_point(&tune->points[i]);
+        told.points[i].enforced_w = tune->enforced_w[i];
         told.points[i].has_profile = told.of_profile;
         workload_setting_text(workload_setting(tune->profiles[i]), told.points[i].profile);
     }

@@ -9,6 +9,7 @@
 enum { WISH_MAX = 96 };
 
 static const double ms_per_s = 1e3, percent = 100, w_per_mw = 1e-3;
+static const double limit_rounding_w = 1; /* drivers round to whole watts */
 
 enum fly_tuner_knob run_tune_knob(const struct run_tune *tune)
 {
@@ -157,8 +158,11 @@ static void put_point(const struct run_tune *tune, size_t place, struct buffer *
     buffer_printf(out, "%.4g ms and %.4g J", point->time_s * ms_per_s, point->power_w * point->time_s);
     if (isfinite(point->energy_error))
         buffer_printf(out, " %s %.0f %%", amount_plus_minus(), point->energy_error * percent);
-    buffer_printf(out, " for a step, %.4g W drawn%s\n", point->power_w,
+    buffer_printf(out, " for a step, %.4g W drawn%s", point->power_w,
                   point->bound == FLY_TUNER_UNBOUND ? "; it never bound" : "");
+    if (tune->enforced_w[place] < point->limit_w - limit_rounding_w)
+        buffer_printf(out, "; enforced at %.4g W", tune->enforced_w[place]);
+    buffer_puts(out, "\n");
 }
 
 static void put_points(const struct run_tune *tune, struct buffer *out)

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "meter/meter.h"
 #include "train/tuner/tuner_private.h"
 
 struct fly_measurement tuner_measurement(struct fly_tuner *tuner)
@@ -31,6 +32,24 @@ size_t tuner_count_gpus(const struct fly_meter *meter, const char **out_name)
 bool tuner_is_gpu(const struct fly_tuner *tuner, size_t device)
 {
     return is_gpu(tuner->options.meter, device);
+}
+
+double tuner_enforced_w(const struct fly_tuner *tuner)
+{
+    const struct device_list *list = meter_devices(tuner->options.meter);
+    double least_w = INFINITY;
+
+    for (size_t i = 0; i < list->count && tuner->options.knob == FLY_TUNER_POWER_LIMIT; i++) {
+        struct device_reading reading;
+        const struct reading *enforced = &reading.values[QUANTITY_POWER_LIMIT_ENFORCED];
+
+        if (list->devices[i].info.kind != DEVICE_GPU)
+            continue;
+        device_read(&list->devices[i], tuner->clock, QUANTITY_BIT(QUANTITY_POWER_LIMIT_ENFORCED), &reading);
+        if (enforced->state == READING_OK)
+            least_w = fmin(least_w, (double)enforced->value / 1e3);
+    }
+    return least_w;
 }
 
 bool tuner_has_energy(const struct fly_device_energy *energy)

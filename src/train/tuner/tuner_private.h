@@ -59,6 +59,7 @@ struct tuner_window {
     double capped_share; /* share of time held down by the knob, of the GPU with the least; NAN: not known */
     double least_felt;   /* mean of what the knob bounds (W or MHz), of the GPU with the least */
     double most_felt;    /* the same of the GPU with the most; -INFINITY, INFINITY: not known */
+    double enforced_w;   /* the least power limit that a GPU enforces; INFINITY: not known */
     bool honoured;
 };
 
@@ -132,7 +133,8 @@ struct fly_tuner {
     size_t limit_count;
     struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX]; /* highest first */
     bool saved[FLY_POWER_SEARCH_LIMITS_MAX];                    /* the point was read from a file */
-    struct tuner_visits visits[FLY_POWER_SEARCH_LIMITS_MAX];    /* of this search and of the check after it */
+    double enforced_w[FLY_POWER_SEARCH_LIMITS_MAX]; /* while the point was measured; INFINITY: not known */
+    struct tuner_visits visits[FLY_POWER_SEARCH_LIMITS_MAX]; /* of this search and of the check after it */
     struct tuner_noise noise;
     size_t at; /* the point on trial */
     size_t chosen;
@@ -153,6 +155,7 @@ struct fly_tuner {
     double highest_power_w; /* highest power limit of a GPU; 0: not known */
     double start_limit_w;
     double standing_w;        /* what should stand: read back after the last turn */
+    double enforced_now_w;    /* what the GPUs made of it, as in a window */
     enum fly_tuner_knob wish; /* options.knob is the knob on trial */
     struct tuner_side other;
     bool is_second;        /* ceilings are on trial, under the limit that was chosen */
@@ -303,6 +306,11 @@ bool tuner_is_gpu(const struct fly_tuner *tuner, size_t device);
 bool tuner_has_energy(const struct fly_device_energy *energy);
 /* The GPUs' energy in the meter's answer, and half the width of its interval; NAN unless all are known. */
 double tuner_gpu_energy_j(struct fly_tuner *tuner, double *out_half_j);
+/*
+ * The least power limit that a GPU of this rank enforces, which may be lower than what was asked for;
+ * INFINITY when no driver says, or the knob is the clock.
+ */
+double tuner_enforced_w(const struct fly_tuner *tuner);
 /* Discards the sums of the limit on trial: they do not count, or were taken already. */
 void tuner_window_forget(struct fly_tuner *tuner);
 /* Ends an open window whose figures are not needed. */

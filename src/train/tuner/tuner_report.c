@@ -179,3 +179,12 @@ int fly_tuner_point_profile(const struct fly_tuner *tuner, size_t place)
     return place < tuner->limit_count ? profile_of(tuner, tuner->points[place].limit_w)
                                       : FLY_TUNER_NO_PROFILE;
 }
+
+double fly_tuner_enforced_w(const struct fly_tuner *tuner, size_t place)
+{
+    size_t limits = tuner->is_second                               ? tuner->other.limit_count
+                    : tuner->options.knob == FLY_TUNER_POWER_LIMIT ? tuner->limit_count
+                                                                   : 0;
+
+    return place < limits && isfinite(tuner->enforced_w[place]) ? tuner->enforced_w[place] : NAN;
+}

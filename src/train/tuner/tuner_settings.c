@@ -75,6 +75,7 @@ static int add(struct fly_tuner *tuner, double limit_w, struct fly_error *out_er
     if (tuner->limit_count == FLY_POWER_SEARCH_LIMITS_MAX)
         return error_set(out_error, FLY_EUSAGE, "tuner: more than %d %ss; give a larger step",
                          FLY_POWER_SEARCH_LIMITS_MAX, facts_of(tuner)->noun);
+    tuner->enforced_w[tuner->limit_count] = INFINITY;
     tuner->points[tuner->limit_count++] = (struct fly_tuner_point){.limit_w = limit_w,
                                                                    .power_w = NAN,
                                                                    .time_s = NAN,

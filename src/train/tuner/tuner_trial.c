@@ -26,9 +26,11 @@ static enum fly_tuner_mark mark_of(const struct tuner_window *window)
     return isnan(window->energy_j) ? FLY_TUNER_NO_ENERGY : FLY_TUNER_VALID;
 }
 
+/* What the boards enforce binds, also where more was asked for. */
 static enum fly_tuner_bound bound_of(const struct tuner_window *window, double limit_w)
 {
-    if (window->capped_share >= bound_share || window->least_felt >= bound_fraction * limit_w)
+    if (window->capped_share >= bound_share ||
+        window->least_felt >= bound_fraction * fmin(limit_w, window->enforced_w))
         return FLY_TUNER_BOUND;
     return isnan(window->capped_share) ? FLY_TUNER_BOUND_UNKNOWN : FLY_TUNER_UNBOUND;
 }
@@ -126,6 +128,8 @@ static void take_window(struct fly_tuner *tuner, const struct tuner_window *wind
 
     point->bound = bound_of(window, point->limit_w);
     point->capped_share = window->capped_share;
+    if (tuner->options.knob == FLY_TUNER_POWER_LIMIT)
+        tuner->enforced_w[tuner->at] = window->enforced_w;
     if (take_visit(tuner, window, &visit)) {
         note_cost(tuner, &visit);
         tuner_add_visit(tuner, tuner->at, &visit);

@@ -7,7 +7,7 @@
 
 #include "train/tuner/tuner_private.h"
 
-enum { EXCHANGED_MAX = 16 };
+enum { EXCHANGED_MAX = 24 };
 
 static void stop(struct fly_tuner *tuner)
 {
@@ -103,6 +103,7 @@ void tuner_turn(struct fly_tuner *tuner, double limit_w)
     }
     tuner->honoured = tuner_is_same(tuner, standing_w, limit_w);
     tuner->standing_w = standing_w;
+    tuner->enforced_now_w = tuner_enforced_w(tuner);
     tuner_carbon_stands(tuner, tuner->honoured ? limit_w : standing_w);
 }
 

@@ -170,7 +170,8 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
                        window->whole_s,
                        window->pause_s,
                        window->pauses,
-                       idle_unknown > 0.0 ? 2.0 : -window->idle_share};
+                       idle_unknown > 0.0 ? 2.0 : -window->idle_share,
+                       -window->enforced_w};
 
     if (!tuner_exchange(tuner, sums, 2, maxima, sizeof maxima / sizeof maxima[0]))
         return false;
@@ -184,6 +185,7 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
         .most_felt = maxima[4],
         .least_felt = -maxima[5],
         .capped_share = maxima[9] > 0.0 ? NAN : -maxima[6],
+        .enforced_w = -maxima[15],
         .honoured = !(maxima[7] > 0.0),
         .whole_s = maxima[11],
         .pause_s = maxima[12],
@@ -197,7 +199,10 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
 
 bool tuner_window_look(struct fly_tuner *tuner, struct tuner_window *out_window)
 {
-    struct tuner_window window = {.capped_share = NAN, .idle_share = NAN, .honoured = tuner->honoured};
+    struct tuner_window window = {.capped_share = NAN,
+                                  .idle_share = NAN,
+                                  .enforced_w = tuner_enforced_w(tuner),
+                                  .honoured = tuner->honoured};
     struct step_stretch whole = {.energy_j = NAN};
 
     tuner->capped = false;
@@ -206,6 +211,10 @@ bool tuner_window_look(struct fly_tuner *tuner, struct tuner_window *out_window)
     tuner->estimated = step_record_estimate(&tuner->record, &whole);
     leave_out_pauses(tuner, &whole, &window);
     window.time_error = standard_error(tuner);
+    /* A window in which the boards began to enforce another limit is of none of the two. */
+    window.honoured &= isinf(window.enforced_w) || isinf(tuner->enforced_now_w) ||
+                       tuner_is_same(tuner, window.enforced_w, tuner->enforced_now_w);
+    tuner->enforced_now_w = window.enforced_w;
     (void)tuner_check_standing(tuner);
     if (!join(tuner, &window))
         return false;
