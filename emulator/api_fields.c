@@ -41,23 +41,60 @@ static void answer_energy(const struct call *call, struct nvml_field_value *fiel
     field->code = NVML_SUCCESS;
 }
 
-/* Boards here have no module around them, and no sensor for their memory's power. */
-static bool is_of_gpu(const struct nvml_field_value *field)
+/* The GPU's power as a sensor of the board gives it; false where there is no such reading. */
+static bool read_power(const struct call *call, unsigned field_id, unsigned *out_power_mw)
 {
-    return field->scope_id == NVML_SCOPE_GPU;
+    const struct emulated_gpu *gpu = call->gpu;
+    bool is_average = field_id == NVML_FIELD_POWER_AVERAGE;
+
+    if (!(is_average ? sensor_has_average(gpu) : sensor_has_instant(gpu)))
+        return false;
+    *out_power_mw = (is_average ? sensor_average_mw : sensor_instant_mw)(gpu, call->now_ns);
+    return true;
 }
 
 static void answer_power(const struct call *call, struct nvml_field_value *field)
 {
-    const struct emulated_gpu *gpu = call->gpu;
+    unsigned power_mw;
 
-    if (!is_of_gpu(field))
+    if (read_power(call, field->field_id, &power_mw))
+        answer_unsigned(field, power_mw);
+    field->timestamp_us = stamp_us(call, sensor_power_made_ns(call->gpu, call->now_ns));
+}
+
+/* Whether the module's figures are asked for, or those of another part; only such fields have a scope. */
+static bool is_of_other(const struct nvml_field_value *field)
+{
+    return field->scope_id != NVML_SCOPE_GPU && (field->field_id == NVML_FIELD_ENERGY ||
+                                                 (field->field_id >= NVML_FIELD_POWER_AVERAGE &&
+                                                  field->field_id <= NVML_FIELD_POWER_LIMIT_ENFORCED) ||
+                                                 field->field_id == NVML_FIELD_POWER_LIMIT_REQUESTED);
+}
+
+/* The module's figures contain the GPU's. No board here has a sensor for its memory's power. */
+static void answer_module(const struct call *call, struct nvml_field_value *field)
+{
+    const struct emulated_board *board = gpu_board(call->gpu);
+    double rest_mj = board->module_rest_w * (double)(call->now_ns - call->state->created_ns) / 1e6;
+    unsigned power_mw;
+
+    if (field->scope_id != NVML_SCOPE_MODULE || board->module_limit_w <= 0.0)
         return;
-    if (field->field_id == NVML_FIELD_POWER_AVERAGE && sensor_has_average(gpu))
-        answer_unsigned(field, sensor_average_mw(gpu, call->now_ns));
-    else if (field->field_id == NVML_FIELD_POWER_INSTANT && sensor_has_instant(gpu))
-        answer_unsigned(field, sensor_instant_mw(gpu, call->now_ns));
-    field->timestamp_us = stamp_us(call, sensor_power_made_ns(gpu, call->now_ns));
+    switch (field->field_id) {
+    case NVML_FIELD_ENERGY:
+        answer_energy(call, field);
+        field->value.ull += (unsigned long long)(rest_mj + 0.5);
+        break;
+    case NVML_FIELD_POWER_AVERAGE:
+    case NVML_FIELD_POWER_INSTANT:
+        if (read_power(call, field->field_id, &power_mw))
+            answer_unsigned(field, power_mw + (unsigned)(board->module_rest_w * 1000.0));
+        break;
+    case NVML_FIELD_POWER_LIMIT_MIN:
+        break;
+    default:
+        answer_unsigned(field, (unsigned)(board->module_limit_w * 1000.0));
+    }
 }
 
 static void answer_field(const struct call *call, struct nvml_field_value *field)
@@ -67,11 +104,8 @@ static void answer_field(const struct call *call, struct nvml_field_value *field
 
     switch (field->field_id) {
     case NVML_FIELD_TOTAL_ENERGY:
-        answer_energy(call, field);
-        break;
     case NVML_FIELD_ENERGY:
-        if (is_of_gpu(field))
-            answer_energy(call, field);
+        answer_energy(call, field);
         break;
     case NVML_FIELD_POWER_AVERAGE:
     case NVML_FIELD_POWER_INSTANT:
@@ -119,7 +153,7 @@ int nvmlDeviceGetFieldValues(struct nvml_device *device, int count, struct nvml_
         fields[i].timestamp_us = state_date_ns(call.state, call.now_ns) / NS_PER_US;
         fields[i].latency_us = 0;
         fields[i].code = NVML_NOT_SUPPORTED;
-        answer_field(&call, &fields[i]);
+        (is_of_other(&fields[i]) ? answer_module : answer_field)(&call, &fields[i]);
     }
     return call_end(&call, code);
 }

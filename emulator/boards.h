@@ -14,6 +14,9 @@
  * kind every 100 ms over the last second, and an H100 offers that average beside a reading like an A100's.
  * Update periods of energy counters, settling times, the durations of calls, noise and all thermal figures
  * are assumed.
+ *
+ * GH200 is a module of a GPU and a CPU. That a driver names a limit of 900 W for its GPU and of 1000 W for
+ * the module is from a published log; what CPU and memory draw, the same 100 W at all times, is assumed.
  */
 struct emulated_board {
     const char *name;  /* in settings, and of its struct gpu_shape: "a100" */
@@ -33,6 +36,8 @@ struct emulated_board {
     double average_window_s; /* of the average reading; 0: there is none */
     bool usage_is_average;   /* which of the two nvmlDeviceGetPowerUsage returns */
     double noise_w;          /* standard deviation of a power reading */
+    double module_rest_w;    /* what a CPU and memory on one module with the GPU draw; 0: there is none */
+    double module_limit_w;   /* of all on the module */
 };
 
 /* All boards, ended by a NULL name. */

@@ -263,7 +263,7 @@ static bool set_workload(struct emulator_settings *settings, const char *value)
 
 const struct emulator_setting emulator_settings_table[] = {
     {"gpus", "N", "a number from 0 to 16", "How many GPUs; 2 unless said otherwise.", set_gpus},
-    {"model", "NAME", "v100, v100-sxm2, a40, a100, h100, h200 or b200",
+    {"model", "NAME", "v100, v100-sxm2, a40, a100, h100, h200, gh200 or b200",
      "Which GPU to resemble; a100 unless said otherwise.", set_model},
     {"profile", "FILE", "a path",
      "Recorded profile that the GPUs follow: a CSV file of limits, times and energies, one of 'flyball "

@@ -350,7 +350,7 @@ static int create(const char *path, const struct emulator_settings *given, int *
         code = measured_follow(&resolved, &kind.shape, &kind.workload, out_error);
     if (code == 0 && settings->instances > 0 && !emulated_boards[settings->board].has_mig)
         code = error_set(out_error, FLY_EUSAGE,
-                         "the emulator's model %s has no MIG; choose a100, h100, h200 or b200",
+                         "the emulator's model %s has no MIG; choose a100, h100, h200, gh200 or b200",
                          emulated_boards[settings->board].name);
     if (code == 0) {
         owner_sweep(chosen);

@@ -387,7 +387,7 @@ static void test_settings(void **state)
         const char *text, *message;
     } cases[] = {
         {"gpus=17", "bad value '17' for the emulator's setting 'gpus': expected a number from 0 to 16"},
-        {"model=a1000", "expected v100, v100-sxm2, a40, a100, h100, h200 or b200"},
+        {"model=a1000", "expected v100, v100-sxm2, a40, a100, h100, h200, gh200 or b200"},
         {"modle=a100", "unknown setting 'modle' of the emulator; did you mean 'model'?"},
         {"time", "bad value 'yes' for the emulator's setting 'time': expected real or virtual"},
         {"gain=1e9", "expected a number from 0.1 to 10"},

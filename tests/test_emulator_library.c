@@ -142,6 +142,56 @@ static void test_applications(void **state)
     stop(emulator);
 }
 
+static unsigned power_field(unsigned field_id, unsigned scope, int code)
+{
+    struct nvml_field_value field = {.field_id = field_id, .scope_id = scope};
+
+    assert_int_equal(nvml.nvmlDeviceGetFieldValues(device(0), 1, &field), NVML_SUCCESS);
+    assert_int_equal(field.code, code);
+    return code == NVML_SUCCESS ? field.value.ui : 0;
+}
+
+static unsigned long long energy_field(unsigned scope)
+{
+    struct nvml_field_value field = {.field_id = NVML_FIELD_ENERGY, .scope_id = scope};
+
+    assert_int_equal(nvml.nvmlDeviceGetFieldValues(device(0), 1, &field), NVML_SUCCESS);
+    assert_int_equal(field.code, NVML_SUCCESS);
+    return field.value.ull;
+}
+
+/* The module of a GH200 contains its GPU; other boards have none. */
+static void test_module(void **state)
+{
+    struct emulator *emulator =
+        start("gpus=1,model=gh200,time=virtual,any-user,sensor=exact,noise-w=0,settle-ms=1", NULL);
+    unsigned long long gpu_mj, module_mj;
+
+    (void)state;
+    assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+    emulator_set_load(emulator, 0, 900.0);
+    emulator_advance_s(emulator, 10.0);
+    assert_int_equal(power_field(NVML_FIELD_POWER_INSTANT, NVML_SCOPE_GPU, NVML_SUCCESS), 900000);
+    assert_int_equal(power_field(NVML_FIELD_POWER_INSTANT, NVML_SCOPE_MODULE, NVML_SUCCESS), 1000000);
+    assert_int_equal(power_field(NVML_FIELD_POWER_LIMIT_MAX, NVML_SCOPE_GPU, NVML_SUCCESS), 900000);
+    assert_int_equal(power_field(NVML_FIELD_POWER_LIMIT_MAX, NVML_SCOPE_MODULE, NVML_SUCCESS), 1000000);
+    power_field(NVML_FIELD_POWER_LIMIT_MIN, NVML_SCOPE_MODULE, NVML_NOT_SUPPORTED);
+    power_field(NVML_FIELD_POWER_INSTANT, NVML_SCOPE_MEMORY, NVML_NOT_SUPPORTED);
+    gpu_mj = energy_field(NVML_SCOPE_GPU);
+    module_mj = energy_field(NVML_SCOPE_MODULE);
+    emulator_advance_s(emulator, 10.0);
+    assert_in_range(energy_field(NVML_SCOPE_GPU) - gpu_mj, 8999990, 9000010);
+    assert_in_range(energy_field(NVML_SCOPE_MODULE) - module_mj, 9999990, 10000010);
+    assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+    stop(emulator);
+    emulator = start("gpus=1,model=h100,time=virtual", NULL);
+    assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
+    power_field(NVML_FIELD_POWER_INSTANT, NVML_SCOPE_MODULE, NVML_NOT_SUPPORTED);
+    power_field(NVML_FIELD_POWER_LIMIT_MAX, NVML_SCOPE_MODULE, NVML_NOT_SUPPORTED);
+    assert_int_equal(nvml.nvmlShutdown(), NVML_SUCCESS);
+    stop(emulator);
+}
+
 /* What no emulated board has is refused in one way, as on boards without it, and never answered with zeros.
  */
 static void test_unsupported(void **state)
@@ -363,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_instances),
         cmocka_unit_test(test_applications),
         cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_module),
         cmocka_unit_test(test_limits_and_clocks),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_use),

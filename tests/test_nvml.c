@@ -58,6 +58,8 @@ static const struct expected {
     {QUANTITY_THROTTLE, STANDIN_REASONS, STANDIN_REASONS, STANDIN_throttle},
     {QUANTITY_PERSISTENCE, 1, -1, STANDIN_persistence},
     {QUANTITY_MIG, 0, -1, STANDIN_mig_mode},
+    {QUANTITY_POWER_MODULE, STANDIN_MODULE_MW, -1, STANDIN_fields},
+    {QUANTITY_ENERGY_MODULE, 1000LL * STANDIN_MODULE_ENERGY_MJ, -1, STANDIN_fields},
 };
 _Static_assert(COUNT(expected) == QUANTITY_COUNT, "a row for every quantity");
 
@@ -157,7 +159,7 @@ static void test_calls_no_more_than_needed(void **state)
     assert_int_equal(opened->standin->calls[STANDIN_fields] - before, 1);
     before = opened_calls(opened);
     device_read(&opened->list.devices[0], &clock_real, QUANTITY_ALL, &reading);
-    assert_int_equal(opened_calls(opened) - before, QUANTITY_COUNT - 3); /* three pairs share */
+    assert_int_equal(opened_calls(opened) - before, QUANTITY_COUNT - 5); /* two pairs and four fields share */
     opened_close(opened);
 }
 
@@ -377,19 +379,19 @@ static void test_empty_scopes(void **state)
     opened->standin->empty_scopes[NVML_SCOPE_GPU] = true;
     assert_int_equal(opened_gpus(opened), 0);
     reading = read_one(opened, 0, QUANTITY_ENERGY);
-    check_value(&reading, QUANTITY_ENERGY, 1000LL * STANDIN_MODULE_ENERGY_MJ);
-    reading = read_one(opened, 0, QUANTITY_POWER_INSTANT);
-    check_value(&reading, QUANTITY_POWER_INSTANT, STANDIN_MODULE_MW);
+    check_state(&reading, QUANTITY_ENERGY, READING_UNSUPPORTED, NVML_SUCCESS);
+    reading = read_one(opened, 0, QUANTITY_POWER_MODULE);
+    check_value(&reading, QUANTITY_POWER_MODULE, STANDIN_MODULE_MW);
     opened->standin->empty_scopes[NVML_SCOPE_MODULE] = true;
-    reading = read_one(opened, 0, QUANTITY_POWER_INSTANT);
-    check_state(&reading, QUANTITY_POWER_INSTANT, READING_UNSUPPORTED, NVML_SUCCESS);
+    reading = read_one(opened, 0, QUANTITY_POWER_MODULE);
+    check_state(&reading, QUANTITY_POWER_MODULE, READING_UNSUPPORTED, NVML_SUCCESS);
     device_list_close(&opened->list);
     assert_int_equal(opened_gpus(opened), 0);
     assert_false(opened->list.devices[0].info.module_power);
     reading = read_one(opened, 0, QUANTITY_ENERGY);
     check_state(&reading, QUANTITY_ENERGY, READING_UNSUPPORTED, NVML_SUCCESS);
     reading = read_one(opened, 0, QUANTITY_POWER_AVERAGE);
-    check_state(&reading, QUANTITY_POWER_AVERAGE, READING_UNSUPPORTED, NVML_SUCCESS);
+    check_state(&reading, QUANTITY_POWER_AVERAGE, READING_UNSUPPORTED, NVML_NOT_SUPPORTED);
     opened_close(opened);
 }
 
@@ -410,23 +412,34 @@ static void test_keeps_a_way_that_fails_now(void **state)
     opened_close(opened);
 }
 
+/* A module's figures never take the place of the GPU's, whichever of those the driver lacks. */
 static void test_module(void **state)
 {
+    static const enum quantity of_gpu[] = {QUANTITY_ENERGY, QUANTITY_POWER_INSTANT, QUANTITY_POWER_AVERAGE};
     struct opened *opened = opened_load("new");
     struct reading reading;
 
     (void)state;
+    assert_int_equal(opened_gpus(opened), 0);
+    assert_string_equal(opened->list.devices[0].info.note, "");
+    device_list_close(&opened->list);
     opened->standin->codes[STANDIN_energy] = NVML_NOT_SUPPORTED;
+    opened->standin->codes[STANDIN_power] = NVML_NOT_SUPPORTED;
     opened->standin->field_codes[NVML_SCOPE_GPU][NVML_FIELD_TOTAL_ENERGY] = NVML_NOT_SUPPORTED;
     opened->standin->field_codes[NVML_SCOPE_GPU][NVML_FIELD_ENERGY] = NVML_NOT_SUPPORTED;
     opened->standin->field_codes[NVML_SCOPE_GPU][NVML_FIELD_POWER_INSTANT] = NVML_NOT_SUPPORTED;
+    opened->standin->field_codes[NVML_SCOPE_GPU][NVML_FIELD_POWER_AVERAGE] = NVML_NOT_SUPPORTED;
     assert_int_equal(opened_gpus(opened), 0);
-    reading = read_one(opened, 0, QUANTITY_ENERGY);
-    check_value(&reading, QUANTITY_ENERGY, 1000LL * STANDIN_MODULE_ENERGY_MJ);
-    reading = read_one(opened, 0, QUANTITY_POWER_INSTANT);
-    check_value(&reading, QUANTITY_POWER_INSTANT, STANDIN_MODULE_MW);
-    assert_true(opened->list.devices[0].info.module_power);
-    check_contains(opened->list.devices[0].info.note, "module");
+    for (size_t i = 0; i < COUNT(of_gpu); i++) {
+        reading = read_one(opened, 0, of_gpu[i]);
+        assert_int_equal(reading.state, READING_UNSUPPORTED);
+    }
+    reading = read_one(opened, 0, QUANTITY_ENERGY_MODULE);
+    check_value(&reading, QUANTITY_ENERGY_MODULE, 1000LL * STANDIN_MODULE_ENERGY_MJ);
+    reading = read_one(opened, 0, QUANTITY_POWER_MODULE);
+    check_value(&reading, QUANTITY_POWER_MODULE, STANDIN_MODULE_MW);
+    assert_false(opened->list.devices[0].info.module_power);
+    check_contains(opened->list.devices[0].info.note, "tells the power of its module only");
     opened_close(opened);
 }
 

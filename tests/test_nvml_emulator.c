@@ -81,7 +81,10 @@ static void test_boards(void **state)
         check_double(info->sensor.power_window_s, board->instant_window_s);
         reading = read_gpu(0);
         for (int i = 0; i < QUANTITY_COUNT; i++) {
-            bool has = i != QUANTITY_POWER_AVERAGE || board->average_window_s > 0.0;
+            bool has = i == QUANTITY_POWER_AVERAGE ? board->average_window_s > 0.0
+                       : i == QUANTITY_POWER_MODULE || i == QUANTITY_ENERGY_MODULE
+                           ? board->module_limit_w > 0.0
+                           : true;
 
             if (i == QUANTITY_MIG)
                 continue;

@@ -73,11 +73,12 @@ struct device_info {
     int minor;                    /* of /dev/nvidiaN; -1: unknown */
     bool emulated;                /* an emulator answers, not hardware */
     bool estimated;               /* ENERGY is computed from use and a stated power; nothing is measured */
-    bool module_power;            /* power and energy are those of the module, including its CPU */
-    bool mig;                     /* shared: a MIG instance is measured as its whole GPU */
-    bool denied;                  /* it may not be opened, so programs neither see nor count it */
-    uint64_t memory_bytes;        /* of a GPU; 0: unknown, for example if MIG shares it */
-    uint64_t energy_modulus_uj;   /* where the counter wraps to 0; 0: it never wraps */
+    bool module_power; /* in files of 0.2 and before: its power and energy are those of its module, with the
+                          CPU */
+    bool mig;          /* shared: a MIG instance is measured as its whole GPU */
+    bool denied;       /* it may not be opened, so programs neither see nor count it */
+    uint64_t memory_bytes;      /* of a GPU; 0: unknown, for example if MIG shares it */
+    uint64_t energy_modulus_uj; /* where the counter wraps to 0; 0: it never wraps */
     struct sensor_facts sensor;
     char note[160]; /* a clause: what a user should know about this device's figures; often empty */
 };

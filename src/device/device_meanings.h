@@ -137,6 +137,16 @@
         "workload_profiles_enforced", "profiles enforced", MEANING_LIST, 0, NULL, MEANING_FACT, \
             "Those of them that the driver enforces: without those that conflict with another." \
     }
+#define DEVICE_POWER_MODULE                                                                       \
+    {                                                                                             \
+        "power_module_w", "module (W)", MEANING_REAL, 1, "W", MEANING_GAUGE,                      \
+            "Power of the module on which the GPU is, with its CPU; it contains the GPU's power." \
+    }
+#define DEVICE_ENERGY_MODULE                                                            \
+    {                                                                                   \
+        "energy_module_j", "module counter (J)", MEANING_REAL, 1, "J", MEANING_COUNTER, \
+            "Energy counter of that module; it contains the GPU's energy."              \
+    }
 #define DEVICE_PERFORMANCE_LEVEL                                           \
     {                                                                      \
         "performance_level", "level", MEANING_TEXT, 0, NULL, MEANING_FACT, \

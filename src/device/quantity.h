@@ -44,7 +44,11 @@
       "Why it runs below its highest clock, a bit for each reason.") /* enum throttle_reason */           \
     X(PERSISTENCE, "persistence_mode", "persistence mode", "0 or 1", MEANING_FACT,                        \
       "Whether the driver keeps the device ready while no program uses it.")                              \
-    X(MIG, "mig_mode", "MIG mode", "0 or 1", MEANING_FACT, "Whether it is divided into MIG instances.")
+    X(MIG, "mig_mode", "MIG mode", "0 or 1", MEANING_FACT, "Whether it is divided into MIG instances.")        \
+    X(POWER_MODULE, "power_module_mw", "module power", "mW", MEANING_GAUGE,                               \
+      "Power of the module on which the GPU is, with the CPU and memory there; contains the GPU's.")      \
+    X(ENERGY_MODULE, "energy_module_uj", "module energy counter", "uJ", MEANING_COUNTER,                  \
+      "Energy of that module since some moment; contains the GPU's.")
 
 /*
  * What can be set, and is no number that can be read. No driver reports a ceiling on the clock, so

@@ -23,6 +23,8 @@ const struct gpu_shape gpu_shapes[] = {
      .highest_limit_w = 700.0, .limit_step_w = 50.0, .floor_clock = 0.65, .lowest_clock = 0.17},
     {"h200", .idle_w = 75.0, .static_w = 130.0, .busy_w = 700.0, .lowest_limit_w = 200.0,
      .highest_limit_w = 700.0, .limit_step_w = 50.0, .floor_clock = 0.65, .lowest_clock = 0.17},
+    {"gh200", .idle_w = 90.0, .static_w = 140.0, .busy_w = 900.0, .lowest_limit_w = 200.0,
+     .highest_limit_w = 900.0, .limit_step_w = 50.0, .floor_clock = 0.65, .lowest_clock = 0.17},
     {"b200", .idle_w = 140.0, .static_w = 160.0, .busy_w = 1000.0, .lowest_limit_w = 200.0,
      .highest_limit_w = 1000.0, .limit_step_w = 50.0, .floor_clock = 0.65, .lowest_clock = 0.1},
     {.name = NULL},

@@ -95,6 +95,7 @@ struct gpu_load {
  *     a100        A100 SXM4 80 GB       400 W             100 W
  *     h100        H100 SXM5 80 GB       700 W             200 W
  *     h200        H200 SXM5 141 GB      700 W             200 W, as of an H100
+ *     gh200       GPU of a GH200        900 W, a log      200 W, as of an H100
  *     b200        B200 SXM6 180 GB      1000 W            200 W, assumed
  *
  * Static power and voltage floor of v100 and a40 are near the middle of the fits to recorded

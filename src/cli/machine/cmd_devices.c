@@ -24,8 +24,8 @@ struct row {
     struct device_reading reading;
 };
 
-/* The tables for people in which a field appears. */
-enum part { PART_BOTH, PART_WHAT, PART_SAYS, PART_PROGRAMS };
+/* The tables for people in which a field appears; a module's only where a device has one. */
+enum part { PART_BOTH, PART_WHAT, PART_SAYS, PART_MODULE, PART_PROGRAMS };
 
 struct field {
     struct meaning column;
@@ -140,6 +140,8 @@ static const struct field fields[] = {
     {DEVICE_LIMIT_DEFAULT, PART_PROGRAMS, NULL, QUANTITY_POWER_LIMIT_DEFAULT, 1e3},
     {DEVICE_ENERGY_COUNTED, PART_SAYS, .put = put_counter},
     {DEVICE_ENERGY_COUNTER, PART_PROGRAMS, NULL, QUANTITY_ENERGY, 1e6},
+    {DEVICE_POWER_MODULE, PART_MODULE, NULL, QUANTITY_POWER_MODULE, 1e3},
+    {DEVICE_ENERGY_MODULE, PART_PROGRAMS, NULL, QUANTITY_ENERGY_MODULE, 1e6},
     {DEVICE_TEMPERATURE, PART_SAYS, NULL, QUANTITY_TEMPERATURE, 1},
     {DEVICE_UTILIZATION, PART_SAYS, NULL, QUANTITY_UTILIZATION, 1},
     {DEVICE_CLOCK, PART_SAYS, NULL, QUANTITY_CLOCK_GPU, 1},
@@ -153,20 +155,41 @@ static const struct field fields[] = {
 static const struct quantities quantities = {"a device", QUANTITIES_IN(fields, column)};
 enum { FIELDS = sizeof fields / sizeof fields[0], ABSENT_MAX = 1024 };
 
-static bool shown(const struct field *field, enum part part)
+static bool has_module(const struct device_list *list)
 {
-    return part == PART_PROGRAMS || field->part == part || field->part == PART_BOTH;
+    struct device_reading reading;
+
+    for (size_t i = 0; i < list->count; i++) {
+        device_read(&list->devices[i], &clock_real, QUANTITY_BIT(QUANTITY_POWER_MODULE), &reading);
+        if (reading.values[QUANTITY_POWER_MODULE].state == READING_OK)
+            return true;
+    }
+    return false;
 }
 
-static void put_row(struct table *table, const struct row *row, enum part part)
+/* The fields of one part; returns how many. */
+static size_t find_fields(const struct device_list *list, enum part part,
+                          const struct field *out_fields[FIELDS])
 {
+    bool module = part == PART_SAYS && has_module(list);
+    size_t count = 0;
+
     for (size_t i = 0; i < FIELDS; i++) {
-        if (!shown(&fields[i], part))
-            continue;
-        if (fields[i].put != NULL)
-            fields[i].put(table, row);
+        if (part == PART_PROGRAMS || fields[i].part == part || fields[i].part == PART_BOTH ||
+            (module && fields[i].part == PART_MODULE))
+            out_fields[count++] = &fields[i];
+    }
+    return count;
+}
+
+static void put_row(struct table *table, const struct row *row, const struct field *const *chosen,
+                    size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (chosen[i]->put != NULL)
+            chosen[i]->put(table, row);
         else
-            table_add_reading(table, &row->reading.values[fields[i].quantity], fields[i].divisor);
+            table_add_reading(table, &row->reading.values[chosen[i]->quantity], chosen[i]->divisor);
     }
 }
 
@@ -174,21 +197,20 @@ static void put_row(struct table *table, const struct row *row, enum part part)
 static int emit(const struct cli_call *call, const struct device_list *list, enum part part,
                 struct fly_error *out_error)
 {
+    const struct field *chosen[FIELDS];
     struct meaning columns[FIELDS];
-    size_t count = 0;
+    size_t count = find_fields(list, part, chosen);
     struct table *table;
     int result;
 
-    for (size_t i = 0; i < FIELDS; i++) {
-        if (shown(&fields[i], part))
-            columns[count++] = fields[i].column;
-    }
+    for (size_t i = 0; i < count; i++)
+        columns[i] = chosen[i]->column;
     table = table_new("flyball.devices/1", columns, count);
     for (size_t i = 0; i < list->count; i++) {
         struct row row = {.device = &list->devices[i]};
 
         device_read(row.device, &clock_real, QUANTITY_ALL, &row.reading);
-        put_row(table, &row, part);
+        put_row(table, &row, chosen, count);
     }
     result = cli_emit_table(call, table, out_error);
     table_free(table);
@@ -257,7 +279,7 @@ const struct cli_command cmd_devices = {
          "A figure that a device does not offer is marked, and the reason stands below the table; it is null "
          "in JSON, with the reason beside it, and an empty field in CSV.",
          "The column 'is' names what is not a plain sensor: an emulated device, an estimate from use and a "
-         "stated power, a module's power that holds the CPU too, a GPU that is divided into MIG instances, "
+         "stated power, a GPU that is divided into MIG instances, "
          "which is measured as a whole. The column 'counter' says whether the device counts its energy "
          "itself; without that, power is sampled and summed.",
          "Notes on standard error name the drivers that found nothing; 'flyball doctor' says why, with the "

@@ -25,6 +25,7 @@ struct run_result {
     const struct claims *claims;         /* of the list's devices */
     const struct identity *identity;     /* of this process */
     struct fly_measurement measured;     /* of the list's devices */
+    const double *module_energies_j;     /* of the modules around the devices, in no sum; NAN: unknown */
     const char *fault;                   /* why nothing was measured, a clause; NULL if something was */
     double early_s;                      /* how long the program ran unmeasured at first; 0: not at all */
     const char *selection;               /* what hides GPUs; "" for nothing */

@@ -1,6 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/measure/run_window.h"
 
+#include <math.h>
+
+static struct reading read_module(const struct run_window *window, size_t device)
+{
+    struct device_reading reading;
+
+    device_read(&window->devices->list.devices[device], &clock_real, QUANTITY_BIT(QUANTITY_ENERGY_MODULE),
+                &reading);
+    return reading.values[QUANTITY_ENERGY_MODULE];
+}
+
+static void begin_modules(struct run_window *window)
+{
+    for (size_t i = 0; i < window->devices->list.count; i++)
+        window->modules[i] = read_module(window, i);
+}
+
+/* A counter that went back was reset: what the module used is not known then. */
+static void take_modules(struct run_window *window)
+{
+    for (size_t i = 0; i < window->devices->list.count; i++) {
+        const struct reading *before = &window->modules[i];
+        struct reading now = before->state == READING_OK ? read_module(window, i) : *before;
+        bool known = before->state == READING_OK && now.state == READING_OK && now.value >= before->value;
+
+        window->module_energies_j[i] = known ? (double)(now.value - before->value) * 1e-6 : NAN;
+    }
+    window->result->module_energies_j = window->module_energies_j;
+}
+
 /* Begins a window now; without a meter it only takes the time. Returns false if none could be begun. */
 static bool begin(struct run_window *window, struct fly_error *out_error)
 {
@@ -12,6 +42,7 @@ static bool begin(struct run_window *window, struct fly_error *out_error)
     if (window->devices->meter != NULL)
         window->window = begun;
     window->begin = mono_now();
+    begin_modules(window);
     window->result->measured.start_unix_s = (double)clock_real.date(clock_real.state).ns * 1e-9;
     return true;
 }
@@ -46,6 +77,7 @@ static int take_result(struct run_window *window, meter_look *look)
     measured->size = sizeof *measured;
     measured->devices = window->energies;
     measured->device_capacity = DEVICES_MAX;
+    take_modules(window);
     return devices->meter != NULL ? look(devices->meter, window->window, measured, &devices->fault) : 0;
 }
 

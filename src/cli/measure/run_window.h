@@ -22,6 +22,8 @@ struct run_window {
     struct run_result *result;
     const char *name;
     struct fly_device_energy energies[DEVICES_MAX];
+    struct reading modules[DEVICES_MAX]; /* energy counters at the beginning */
+    double module_energies_j[DEVICES_MAX];
     fly_window window;
     struct mono_time begin;
     bool started, noted;

@@ -26,6 +26,7 @@ struct told_device {
     const struct claim *claim;
     const struct fly_device_energy *energy;
     const char *why; /* the reason why figures are not known */
+    double module_energy_j;
 };
 
 static json_t *kind_of(const void *from)
@@ -73,6 +74,8 @@ static const struct shape_field device_rows[] = {
     {.name = "source", TOLD_MADE(source_of)},
     {SHAPE_AT(told_device, energy), TOLD_MERGED(&figures_shape), TOLD_ELSE_AT(told_device, why)},
     {SHAPE_AT(told_device, energy), TOLD_MERGED(&behind_shape)},
+    {SHAPE_AT(told_device, module_energy_j), TOLD_NUMBER,
+     TOLD_ELSE("the device tells no energy of a module")},
 };
 static const struct shape device_shape = {SHAPE_OF(told_device, device_rows)};
 
@@ -87,7 +90,7 @@ static json_t *devices_of(const void *from)
         bool noted = energy->note[0] != '\0' && !isfinite(energy->energy_j);
 
         devices[i] = (struct told_device){&result->list->devices[i].info, &result->claims->devices[i], energy,
-                                          noted ? energy->note : not_said};
+                                          noted ? energy->note : not_said, result->module_energies_j[i]};
     }
     return shape_tell_list(&device_shape, devices, count);
 }

@@ -74,6 +74,18 @@ static void put_gain(const struct device_info *info, const struct fly_device_ene
     put_clause(note, clause);
 }
 
+/* The module's energy contains the GPU's, and is in no sum. */
+static void put_module(double energy_j, char note[NOTE_MAX])
+{
+    char text[AMOUNT_MAX], clause[2 * AMOUNT_MAX + 32];
+
+    if (!isfinite(energy_j))
+        return;
+    snprintf(clause, sizeof clause, "its module, with the CPU on it: %s",
+             amount_energy(energy_j, NAN, amount_plus_minus(), text));
+    put_clause(note, clause);
+}
+
 static void put_note(const struct run_result *result, size_t device, char note[NOTE_MAX])
 {
     const struct device_info *info = &result->list->devices[device].info;
@@ -92,6 +104,7 @@ static void put_note(const struct run_result *result, size_t device, char note[N
     put_counter(energy, note);
     put_gain(info, energy, note);
     put_integral(energy, note);
+    put_module(result->module_energies_j[device], note);
     if (info->kind != DEVICE_GPU && isfinite(energy->energy_j))
         put_clause(note, "whole machine");
 }

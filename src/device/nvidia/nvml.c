@@ -99,10 +99,9 @@ static void fill_figures(struct nvml_state *state, struct device_info *info)
     nvml_ways_find(call, state->handle, &chip, &state->ways);
     instant = state->ways.to[QUANTITY_POWER_INSTANT];
     info->sensor = gpu_sensor_facts(&chip, instant != NULL);
-    info->module_power =
-        nvml_way_is_of_module(state->ways.to[QUANTITY_ENERGY]) || nvml_way_is_of_module(instant);
-    if (info->module_power)
-        add_note(info, "power is that of the module, with the CPU on it");
+    if (state->ways.to[QUANTITY_POWER_MODULE] != NULL && state->ways.to[QUANTITY_ENERGY] == NULL &&
+        instant == NULL && state->ways.to[QUANTITY_POWER_AVERAGE] == NULL)
+        add_note(info, "its driver tells the power of its module only, which is not the GPU's");
     nvml_ways_read(&state->ways, call, state->handle, QUANTITY_BIT(QUANTITY_MIG), values);
     info->mig = values[QUANTITY_MIG].state == READING_OK && values[QUANTITY_MIG].value == NVML_ENABLED;
     if (info->mig)

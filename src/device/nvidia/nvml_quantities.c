@@ -103,20 +103,17 @@ static int ask_utilization(const struct nvml_calls *call, struct nvml_device *de
     }
 
 /*
- * The ways of a quantity are next to each other, the best first; the module's figures are only
- * for boards without others.
+ * The ways of a quantity are next to each other, the best first. The figures of a module are quantities
+ * of their own: they contain the GPU's, so neither ever takes the other's place or is added to it.
  */
 static const struct nvml_way all_ways[] = {
     CALL(ENERGY, energy, 0, 1000, ANY),
     FIELD(ENERGY, TOTAL_ENERGY, GPU, 1000),
     FIELD(ENERGY, ENERGY, GPU, 1000),
-    FIELD(ENERGY, ENERGY, MODULE, 1000),
     FIELD(POWER_INSTANT, POWER_INSTANT, GPU, 1),
     CALL(POWER_INSTANT, power, 0, 1, INSTANT),
-    FIELD(POWER_INSTANT, POWER_INSTANT, MODULE, 1),
     FIELD(POWER_AVERAGE, POWER_AVERAGE, GPU, 1),
     CALL(POWER_AVERAGE, power, 0, 1, AVERAGE),
-    FIELD(POWER_AVERAGE, POWER_AVERAGE, MODULE, 1),
     CALL(POWER_LIMIT, limit, 0, 1, ANY),
     FIELD(POWER_LIMIT, POWER_LIMIT_REQUESTED, GPU, 1),
     CALL(POWER_LIMIT_ENFORCED, limit_enforced, 0, 1, ANY),
@@ -137,12 +134,10 @@ static const struct nvml_way all_ways[] = {
     CALL(THROTTLE, throttle, 0, 1, ANY),
     CALL(PERSISTENCE, persistence, 0, 1, ANY),
     CALL(MIG, mig, 0, 1, ANY),
+    FIELD(POWER_MODULE, POWER_INSTANT, MODULE, 1),
+    FIELD(POWER_MODULE, POWER_AVERAGE, MODULE, 1),
+    FIELD(ENERGY_MODULE, ENERGY, MODULE, 1000),
 };
-
-bool nvml_way_is_of_module(const struct nvml_way *way)
-{
-    return way != NULL && way->ask == NULL && way->scope == NVML_SCOPE_MODULE;
-}
 
 /*
  * Figures that are never 0 on a board with power. Some drivers report 0, with success, for a
@@ -152,7 +147,7 @@ static const quantity_set never_zero =
     QUANTITY_BIT(QUANTITY_POWER_INSTANT) | QUANTITY_BIT(QUANTITY_POWER_AVERAGE) |
     QUANTITY_BIT(QUANTITY_POWER_LIMIT) | QUANTITY_BIT(QUANTITY_POWER_LIMIT_ENFORCED) |
     QUANTITY_BIT(QUANTITY_POWER_LIMIT_DEFAULT) | QUANTITY_BIT(QUANTITY_POWER_LIMIT_MIN) |
-    QUANTITY_BIT(QUANTITY_POWER_LIMIT_MAX);
+    QUANTITY_BIT(QUANTITY_POWER_LIMIT_MAX) | QUANTITY_BIT(QUANTITY_POWER_MODULE);
 
 static void set_reading(struct reading *reading, const struct nvml_way *way, int code, int64_t value)
 {

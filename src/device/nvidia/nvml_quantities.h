@@ -42,9 +42,6 @@ void nvml_ways_find(const struct nvml_calls *call, struct nvml_device *device, c
 void nvml_ways_read(const struct nvml_ways *ways, const struct nvml_calls *call, struct nvml_device *device,
                     quantity_set wanted, struct reading *values);
 
-/* Returns whether the figure is that of the whole module, including its CPU. */
-bool nvml_way_is_of_module(const struct nvml_way *way);
-
 /* Returns the state of a reading that a code of NVML gives. */
 enum reading_state nvml_reading_state(int code);
 
