@@ -166,7 +166,8 @@ static struct fly_tuner *make(const struct fly_tuner_options *options, const str
         tuner->options.knob = FLY_TUNER_POWER_LIMIT;
     tuner->wish = tuner->options.knob;
     /* Nothing follows from one profile about another. */
-    tuner->every_limit = tuner->wish == FLY_TUNER_PROFILE;
+    if (tuner->wish == FLY_TUNER_PROFILE)
+        tuner_measure_every_limit(tuner);
     tuner->clock = clock;
     tuner->forks = fork_generation();
     tuner->steps.fd = -1;
