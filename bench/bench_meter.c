@@ -76,7 +76,7 @@ static struct emulator *start(unsigned gpus, unsigned latency_us)
     struct fly_error error;
     char text[128];
 
-    snprintf(text, sizeof text, "gpus=%u,model=a100,latency=busy,latency-us=%u", gpus, latency_us);
+    snprintf(text, sizeof text, "gpus=%u,model=a100,ideal,latency=busy,latency-us=%u", gpus, latency_us);
     unlink(state_path);
     if (emulator_settings_parse(&settings, text, &error) < 0 ||
         emulator_create(state_path, &settings, &emulator, &error) < 0)

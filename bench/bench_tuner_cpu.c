@@ -118,7 +118,7 @@ static struct emulator *start(void)
 
     snprintf(state_path, sizeof state_path, "/tmp/flyball-bench-tuner-%d", (int)getpid());
     setenv("FLYBALL_EMULATOR_STATE", state_path, 1);
-    if (emulator_settings_parse(&settings, "gpus=1,model=a100", &error) < 0 ||
+    if (emulator_settings_parse(&settings, "gpus=1,model=a100,ideal", &error) < 0 ||
         emulator_create(state_path, &settings, &emulator, &error) < 0)
         die(error.text);
     emulator_set_load(emulator, 0, 90.0);
