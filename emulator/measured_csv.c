@@ -31,6 +31,7 @@ struct reading_csv {
     size_t column_count;
     size_t first_key;    /* the columns from here on name a workload, */
     size_t first_energy; /* or are the energies of GPUs */
+    size_t first_filter; /* or say whether a row counts */
     char key[KEY_MAX];   /* of the workload that was taken; "": none so far */
     char other[KEY_MAX]; /* of another that fits too; "": there is none */
     char first[KEY_MAX]; /* of the first row */
@@ -182,8 +183,23 @@ static void want_profile(struct reading_csv *reading, const struct header *heade
     want(reading, "limit_w");
     want(reading, "power_w");
     want(reading, has(header, "step_time_s") ? "step_time_s" : "time_s");
+    reading->first_filter = reading->column_count;
     if (has(header, "mark"))
         want(reading, "mark");
+    if (has(header, "ceiling_mhz"))
+        want(reading, "ceiling_mhz");
+}
+
+/* A row that was measured, under a limit alone: no mark but "valid", and no ceiling on the clock. */
+static bool is_of_limit(const struct reading_csv *reading)
+{
+    for (size_t i = reading->first_filter; i < reading->column_count; i++) {
+        const char *wanted = strcmp(reading->columns[i], "mark") == 0 ? "valid" : "";
+
+        if (strcmp(csv_field(&reading->csv, i), wanted) != 0)
+            return false;
+    }
+    return true;
 }
 
 static int take_point(struct reading_csv *reading, struct fly_error *out_error)
@@ -191,7 +207,7 @@ static int take_point(struct reading_csv *reading, struct fly_error *out_error)
     struct fly_power_point point = {.limit_w = 0.0};
     int code;
 
-    if (reading->column_count > 3 && strcmp(csv_field(&reading->csv, 3), "valid") != 0)
+    if (!is_of_limit(reading))
         return 0;
     code = number_in(reading, 0, &point.limit_w, out_error);
     if (code == 0)

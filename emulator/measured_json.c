@@ -16,14 +16,16 @@ static const char report_schema[] = "flyball.profile/", saved_format[] = "flybal
 
 /* A point of either; NAN: null. */
 struct point {
-    double limit_w, power_w, time_s;
+    double limit_w, ceiling_mhz, power_w, time_s;
     const char *mark;
 };
+static const struct point point_usual = {.ceiling_mhz = NAN};
 
 #define NUMBER(title, member) \
     SHAPE_AT_AS(title, point, member), SHAPE_IS_NUMBER(SHAPE_ABOVE_0), .null = SHAPE_UNKNOWN
 static const struct shape_field report_rows[] = {
     {NUMBER("limit_w", limit_w)},
+    {NUMBER("ceiling_mhz", ceiling_mhz), .need = SHAPE_OPTIONAL},
     {NUMBER("power_w", power_w)},
     {NUMBER("step_time_s", time_s)},
     {SHAPE_AT(point, mark), SHAPE_IS_TEXT(UINT32_MAX)},
@@ -33,7 +35,7 @@ static const struct shape_field saved_rows[] = {
     {SHAPE_AT(point, power_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0)},
     {SHAPE_AT(point, time_s), SHAPE_IS_NUMBER(SHAPE_ABOVE_0)},
 };
-static const struct shape report_point = {SHAPE_OF(point, report_rows)};
+static const struct shape report_point = {SHAPE_OF(point, report_rows), .defaults = &point_usual};
 static const struct shape saved_point = {SHAPE_OF(point, saved_rows)};
 
 struct gpu {
@@ -109,7 +111,7 @@ static int add_points(const struct source *source, const struct document *docume
         const struct point *at = &document->points[i];
         struct fly_power_point point = {at->limit_w, at->power_w / gpus, at->time_s};
 
-        if (at->mark != NULL && strcmp(at->mark, "valid") != 0)
+        if (at->ceiling_mhz > 0.0 || (at->mark != NULL && strcmp(at->mark, "valid") != 0))
             continue;
         if (isnan(at->limit_w) || isnan(at->power_w) || isnan(at->time_s))
             return error_set(out_error, FLY_EDATA,

@@ -37,17 +37,20 @@ static const char epochs[] = "dataset,network,batch_size,optimizer,power_limit,t
                              "imagenet,resnet50,128,sgd,100,21,99\n"
                              "imagenet,resnet50,128,sgd,150,15,148\n"
                              "imagenet,resnet50,128,sgd,200,13,181\n";
-static const char rows[] = "limit_w,power_w,step_time_s,step_energy_j,mark,bound\n"
-                           "300,520,0.1,52,valid,no\n"
-                           "250,,,,hot,unknown\n"
-                           "200,400,0.11,44,valid,yes\n"
-                           "100,200,0.2,40,valid,yes\n";
+static const char rows[] = "limit_w,ceiling_mhz,power_w,step_time_s,step_energy_j,mark,bound\n"
+                           "300,,520,0.1,52,valid,no\n"
+                           "250,,,,,hot,unknown\n"
+                           "200,,400,0.11,44,valid,yes\n"
+                           "200,1200,300,0.19,57,valid,yes\n"
+                           "100,,200,0.2,40,valid,yes\n";
 static const char report[] =
     "{\"schema\": \"flyball.profile/2\", \"gpus\": [{\"name\": \"NVIDIA A40\"}, {\"name\": \"NVIDIA "
     "A40\"}],\n"
     " \"rows\": [{\"limit_w\": 300, \"power_w\": 520, \"step_time_s\": 0.1, \"mark\": \"valid\"},\n"
     "  {\"limit_w\": 250, \"power_w\": null, \"step_time_s\": null, \"mark\": \"hot\"},\n"
     "  {\"limit_w\": 200, \"power_w\": 400, \"step_time_s\": 0.11, \"mark\": \"valid\"},\n"
+    "  {\"limit_w\": null, \"ceiling_mhz\": 1200, \"power_w\": 300, \"step_time_s\": 0.2, \"mark\": "
+    "\"valid\"},\n"
     "  {\"limit_w\": 100, \"power_w\": 200, \"step_time_s\": 0.2, \"mark\": \"valid\"}]}\n";
 static const char saved[] = "{\"format\": \"flyball power profile 1\", \"knob\": \"power\", \"gpu_model\": "
                             "\"NVIDIA H100 80GB HBM3\",\n"
