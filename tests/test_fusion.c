@@ -3,6 +3,7 @@
 #include "meter/fusion.h"
 
 #include "meter/knots.h"
+#include "meter/summing.h"
 #include "test.h"
 
 /* An edge at a moment, with an age that is known exactly. */
@@ -162,13 +163,59 @@ static void test_disagreement(void **state)
     assert_true(knots_disagree(&knots));
 }
 
+/* Counters that sum the readings, a bit late and at times two at once; and one that sees what they do not. */
+static void test_summing(void **state)
+{
+    uint64_t random = 7;
+
+    (void)state;
+    for (int sees_all = 0; sees_all < 2; sees_all++) {
+        struct summing summing;
+        double before_w = 100.0;
+
+        summing_init(&summing);
+        for (int i = 0; i < 300; i++) {
+            double reading_w = 100.0 + 200.0 * test_uniform(&random),
+                   mean_w = 100.0 + 200.0 * test_uniform(&random);
+            double rise_j = 0.1 * before_w;
+
+            if (i % 50 == 10)
+                rise_j = 0.0;
+            if (i % 50 == 11)
+                rise_j = 0.1 * (before_w + reading_w);
+            summing_take(&summing, sees_all ? 0.1 * mean_w : rise_j, reading_w, NAN, 0.1);
+            before_w = reading_w;
+        }
+        assert_int_equal(summing_is_disproved(&summing), sees_all);
+    }
+}
+
+/* A constant power proves nothing, and neither do rises or readings that are not known. */
+static void test_summing_unknown(void **state)
+{
+    struct summing summing;
+
+    (void)state;
+    summing_init(&summing);
+    for (int i = 0; i < 300; i++)
+        summing_take(&summing, 20.0, 200.0, 210.0, 0.1);
+    for (int i = 0; i < 300; i++)
+        summing_take(&summing, NAN, 100.0 + i, NAN, 0.1);
+    assert_false(summing_is_disproved(&summing));
+    summing_init(&summing);
+    for (int i = 0; i < 300; i++)
+        summing_take(&summing, 10.0 + i, NAN, NAN, 0.1);
+    assert_false(summing_is_disproved(&summing));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constant_power),    cmocka_unit_test(test_jump),
         cmocka_unit_test(test_within_one_period), cmocka_unit_test(test_half_width),
         cmocka_unit_test(test_expected_power),    cmocka_unit_test(test_knots),
-        cmocka_unit_test(test_disagreement),
+        cmocka_unit_test(test_disagreement),      cmocka_unit_test(test_summing),
+        cmocka_unit_test(test_summing_unknown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,7 @@ static void check_sharp(const struct coverage *coverage)
     for (int decade = 0; decade < COVERAGE_DECADES; decade++) {
         struct coverage_finding finding = coverage_find(coverage, -1, decade);
 
-        if (finding.figures >= 100 && !(finding.half_j <= 3.0 * finding.error_j))
+        if (finding.figures >= 100 && !(finding.half_j <= 3.5 * finding.error_j))
             fail_msg("decade %d: half width of %g J for errors of %g J", decade, finding.half_j,
                      finding.error_j);
     }

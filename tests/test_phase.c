@@ -144,9 +144,9 @@ static void check_extras(const struct outcome *outcome, const char *name)
 
 static const struct made_counter counters[] = {
     {"steady, 100 ms", 0.1, 0.1, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 4.0,
-     .ends_as = PHASE_TRACKED, .tracked = 0.99, .held = 0.95, .half_most_s = 0.001},
+     .ends_as = PHASE_TRACKED, .tracked = 0.99, .held = 0.95, .half_most_s = 0.0015},
     {"steady, 20 ms", 0.02, 0.02, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 4.0,
-     .ends_as = PHASE_TRACKED, .tracked = 0.99, .held = 0.95, .half_most_s = 0.001},
+     .ends_as = PHASE_TRACKED, .tracked = 0.99, .held = 0.95, .half_most_s = 0.0015},
     {"drifts by 100 ppm", 0.1, 0.1, .drift = 100e-6, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 4.0,
      .ends_as = PHASE_TRACKED, .tracked = 0.97, .held = 0.95, .half_most_s = 0.0015},
     {"drifts back by 100 ppm", 0.02, 0.02, .drift = -100e-6, .sample_s = 0.1, .latency_s = 50e-6,

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The age of a window's begin is not looked for any more after that. */
-static const double settled_late_s = 5.0;
-/* The last knot says nothing of how many updates came since, after that. */
-static const double settled_knot_s = 0.25;
+#include "meter/tracking.h"
+
+/* Two samples are a period apart if they are as far apart to within this share. */
+static const double apart_tolerance = 0.1;
 
 /* Facts about the sensor that are unknown are settled by the first sample. */
 static void know_sensor(struct account *account, bool average)
@@ -37,6 +37,7 @@ bool account_init(struct account *account, const struct device *device, uint32_t
     know_sensor(account, false);
     phase_init(&account->phase, device->info.estimated ? 0.0 : account->sensing.counter_period_s);
     knots_init(&account->knots);
+    summing_init(&account->summing);
     pthread_mutex_init(&account->lock, NULL);
     return true;
 }
@@ -104,103 +105,6 @@ static void take_power(struct account *account, struct mono_time at, double powe
     }
 }
 
-static struct phase_age age_at(const struct account *account, const struct account_edge *edge)
-{
-    return phase_age(&account->phase, edge->at, fmax(edge->counter.age_low_s - edge->read_s, 0.0),
-                     edge->counter.age_high_s + edge->read_s);
-}
-
-static double age_middle_s(const struct phase_age *age)
-{
-    return 0.5 * (age->low_s + age->high_s);
-}
-
-/* Gives the begins of windows the updates that follow them. */
-static void settle_marks(struct account *account, struct mono_time now)
-{
-    const struct knot *knot = &account->knots.last;
-
-    for (uint32_t i = account->first_open; account->unsettled > 0 && i < account->mark_count;
-         i = account->marks[i].after) {
-        struct account_mark *mark = &account->marks[i];
-        struct knot *place = mark->next[0].known ? &mark->next[1] : &mark->next[0];
-
-        if (place->known || mark->begin.counter.total_uj == knot->total_uj)
-            continue;
-        if (!mark->begin.age.known && mono_elapsed_s(mark->begin.at, now) < settled_late_s)
-            mark->begin.age = age_at(account, &mark->begin);
-        if (knot->at.ns <= mark->begin.at.ns)
-            continue;
-        *place = *knot;
-        account->unsettled -= mark->next[1].known;
-    }
-}
-
-/* Returns whether the power from the last knot to an update then would be one that is expected. */
-static bool is_likely(const struct account *account, const struct account_edge *edge, double age_s)
-{
-    double energy_j = (double)(int64_t)(edge->counter.total_uj - account->knots.last.total_uj) * 1e-6;
-    double elapsed_s = mono_elapsed_s(account->knots.last.at, edge->at) - age_s;
-
-    return elapsed_s > 0.5 * account->phase.line.period_s &&
-           fabs(energy_j / elapsed_s - edge->expected_w) <= knots_surprise_w(&account->knots);
-}
-
-/*
- * Where one more update may or may not have come, the energy since the last knot may tell: over few
- * periods, one more makes much of a difference.
- */
-static void settle_age(const struct account *account, struct account_edge *edge)
-{
-    double period_s = account->phase.line.period_s,
-           since_s = mono_elapsed_s(account->knots.last.at, edge->at);
-    double spread_s = phase_spread_s(&account->phase, edge->at);
-    struct phase_age *age = &edge->age;
-    bool newer, older;
-
-    if (!age->known || age->high_s - age->low_s < 0.5 * period_s || !account->knots.last.known)
-        return;
-    if (edge->counter.total_uj == account->knots.last.total_uj && since_s >= age->low_s &&
-        since_s <= age->high_s) {
-        *age = (struct phase_age){true, fmax(age->low_s, since_s - spread_s),
-                                  fmin(age->high_s, since_s + spread_s)};
-        return;
-    }
-    if (since_s > settled_knot_s || age->high_s - age->low_s > period_s + 2.0 * spread_s + edge->read_s)
-        return;
-    newer = is_likely(account, edge, age->low_s);
-    older = is_likely(account, edge, age->high_s);
-    if (newer && !older)
-        age->high_s = fmin(age->high_s, age->low_s + 2.0 * spread_s);
-    if (older && !newer)
-        age->low_s = fmax(age->low_s, age->high_s - 2.0 * spread_s);
-}
-
-/* Tracks the counter's updates by a reading, and tells how old the last one is. */
-static void track(struct account *account, const struct device_reading *reading, struct account_edge *edge)
-{
-    double reading_w = edge->integral.known ? edge->integral.power_w : NAN;
-    uint32_t breaks = edge->counter.resets + edge->counter.holes;
-    struct phase_age *age = &edge->age;
-
-    phase_take(&account->phase, reading->before, reading->after,
-               (uint64_t)reading->values[QUANTITY_ENERGY].value);
-    *age = age_at(account, edge);
-    edge->expected_w = knots_power_w(&account->knots, reading_w);
-    edge->change_w = knots_change_w(&account->knots, reading_w);
-    settle_age(account, edge);
-    /* Where one more update may or may not have come, the moment of the last one is not known. */
-    if (!age->known || age->high_s - age->low_s > 0.5 * account->phase.line.period_s)
-        return;
-    if (!knots_take(&account->knots, mono_after_s(edge->at, -age_middle_s(age)), edge->counter.total_uj,
-                    reading_w, breaks == account->breaks))
-        return;
-    account->breaks = breaks;
-    edge->expected_w = knots_power_w(&account->knots, reading_w);
-    edge->change_w = knots_change_w(&account->knots, reading_w);
-    settle_marks(account, edge->at);
-}
-
 /* Power comes first: the integral fills the gap of a counter that was reset. */
 static struct account_edge take(struct account *account, const struct device_reading *reading)
 {
@@ -225,7 +129,7 @@ static struct account_edge take(struct account *account, const struct device_rea
     edge.integral = now;
     edge.expected_w = NAN;
     if (energy->state == READING_OK)
-        track(account, reading, &edge);
+        tracking_take(account, reading, &edge);
     edge.variation = variation_edge(&account->variation);
     edge.shares = account->shares;
     edge.power_limit = account->latest.values[QUANTITY_POWER_LIMIT];
@@ -304,6 +208,24 @@ static void note_lag(struct account *account, const struct account_edge *edge)
                          edge->integral.holes_s == account->sampled_integral.holes_s);
 }
 
+static double watts_of(const struct reading *reading)
+{
+    return reading->state == READING_OK ? (double)reading->value * 1e-3 : NAN;
+}
+
+/* Only samples that are one period of the sensor apart can be compared with its readings. */
+static void note_summing(struct account *account, const struct account_edge *edge,
+                         const struct device_reading *reading, double energy_j)
+{
+    double period_s = account->sensing.power_period_s;
+    double apart = mono_elapsed_s(account->sampled_at, edge->at) / period_s;
+
+    if (fabs(account->sensing.sample_s - period_s) < apart_tolerance * period_s)
+        summing_take(&account->summing, fabs(apart - 1.0) < apart_tolerance ? energy_j : NAN,
+                     watts_of(&reading->values[QUANTITY_POWER_INSTANT]),
+                     watts_of(&reading->values[QUANTITY_POWER_AVERAGE]), period_s);
+}
+
 static void keep_latest(struct account *account, const struct device_reading *reading)
 {
     account->latest.before = reading->before;
@@ -328,6 +250,7 @@ static void take_sample(struct account *account, const struct device_reading *re
     energy_j = account->sampled ? since_sample_j(account, &edge) : NAN;
     note_power(account, &edge, power, energy_j);
     note_lag(account, &edge);
+    note_summing(account, &edge, reading, energy_j);
     if (account->sampled)
         shares_take(&account->shares, reading->values, mono_elapsed_s(account->sampled_at, edge.at),
                     energy_j);
@@ -440,6 +363,7 @@ static void tell_window(struct account *account, uint32_t mark, const struct dev
     out_window->variation =
         variation_between(&account->variation, &out_window->mark.begin.variation, &out_window->end.variation);
     out_window->phase = account->phase.state;
+    out_window->sees_all = summing_is_disproved(&account->summing);
     out_window->disagree = knots_disagree(&account->knots);
     out_window->surprise_w = knots_surprise_w(&account->knots);
     out_window->step_j = knots_step_j(&account->knots);

@@ -14,6 +14,7 @@
 #include "meter/phase.h"
 #include "meter/sensing.h"
 #include "meter/shares.h"
+#include "meter/summing.h"
 #include "meter/variation.h"
 
 /*
@@ -60,6 +61,7 @@ struct account_window {
     double edges_w; /* error at two edges from the power of the last minute or so, per second that
                      * they miss */
     enum phase_state phase;
+    bool sees_all;             /* the counter does not sum power readings */
     bool disagree;             /* counter and power readings do, in the long run */
     double surprise_w, step_j; /* as struct fusion_window has them */
     double held_j;             /* error from holding the last power for the lag, or for a shorter window, */
@@ -74,6 +76,7 @@ struct account {
     struct counter_lag lag;
     struct phase phase;
     struct knots knots;
+    struct summing summing;
     uint32_t breaks; /* resets and holes up to the last knot */
     struct integral integral;
     struct variation variation; /* of the sampler's power readings; else of powers by the counter */

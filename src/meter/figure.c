@@ -13,9 +13,10 @@ static const double usual_samples = 2.5;
 static const double hidden_share = 0.06;
 /* and the share of the power at an edge. */
 static const double hidden_power_share = 0.15;
-/* How far the power swings between two updates where neither counter nor readings would show it, of the
- * power and of what is seen from update to update. */
-static const double hidden_swing_share = 0.6, hidden_surprise = 1.3;
+/* How far the power swings within a period, of what it does from one to the next; */
+static const double within_period = 1.3;
+/* and of itself, where neither counter nor readings would show it. */
+static const double hidden_swing_share = 0.6;
 
 /* Readings are whole milliwatts and millijoules; rounding loses up to half of one. */
 static const double rounding_w = 0.5e-3, rounding_j = 0.5e-3;
@@ -94,12 +95,15 @@ struct figure figure_by_counter(const struct account_window *window, double leng
 }
 
 /*
- * Returns what the noise of readings adds to a counter that sums each of them for a whole period, also of
- * those between two samples.
+ * Returns what the noise of readings adds to a counter that sums them more often than they are sampled:
+ * uncertainty_unseen_j takes all of them between two samples for one.
  */
 static double summed_noise_j(const struct account_window *window, double length_s)
 {
-    return 1.96 * sqrt(length_s * window->sensing.power_period_s * window->variation.noise_w2);
+    double period_s = window->sensing.power_period_s;
+
+    return period_s < window->sensing.apart_s ? 1.96 * sqrt(length_s * period_s * window->variation.noise_w2)
+                                              : 0.0;
 }
 
 const char figure_late_clause[] = "the counter sums averages of a second and is late";
@@ -121,8 +125,9 @@ static const char *why_not_fused(const struct account_window *window)
 }
 
 /*
- * Returns by how much the power may be off between two updates. A reading that averages over more
- * than that hides what happens there, and so does the counter.
+ * Returns by how much the power may be off between two updates. The surprise is one of means over a
+ * period, within which the power swings more. A reading that averages over more than that hides what
+ * happens there, and so does the counter.
  */
 static double surprise_w(const struct account_window *window)
 {
@@ -130,8 +135,8 @@ static double surprise_w(const struct account_window *window)
     double power_w = fmax(window->mark.begin.expected_w, window->end.expected_w);
 
     if (sensing->power_window_s <= 2.0 * window->counter_period_s)
-        return window->surprise_w;
-    return fmax(hidden_surprise * window->surprise_w, hidden_swing_share * power_w);
+        return within_period * window->surprise_w;
+    return fmax(within_period * window->surprise_w, hidden_swing_share * power_w);
 }
 
 static struct fusion_edge fusion_edge_of(const struct account_edge *edge, const struct account_edge *begin)
@@ -169,7 +174,7 @@ struct figure figure_by_fusion(const struct account_window *window, double lengt
             .at_s = mono_elapsed_s(begin->at, next->at),
             .total_j = (double)(int64_t)(next->total_uj - begin->counter.total_uj) * 1e-6};
     }
-    if (window->sensing.counter_from_power)
+    if (window->sensing.counter_from_power && !window->sees_all)
         fused.summed_half_j = hypot(summed_half_j(window, length_s), summed_noise_j(window, length_s));
     result = fusion_energy(&fused);
     return (struct figure){

@@ -9,7 +9,7 @@ static const double tracked_least_s = 0.005;
 /* The clocks of board and host part by no more than this between two bursts. */
 static const double drift = 50e-6;
 /* A period may be off by this share (standard deviation), by how often searching with it has failed. */
-static const double believed_error[] = {0.001, 0.03, 0.05};
+static const double believed_error[] = {0.001, 0.001, 0.03, 0.05};
 static const double half_life_s = 60.0;
 /* Two readings further apart than this share of a period do not locate an update. */
 static const double located_share = 0.3;

@@ -5,7 +5,7 @@
 #include <math.h>
 
 /* A burst that searches covers a bit more than one period; others the update that they aim at. */
-enum { COUNTED = 2, SEARCH_READS = 13, NARROW_READS = 4, CHECK_READS = 3, MISSES_LOST = 3 };
+enum { COUNTED = 3, SEARCH_READS = 13, NARROW_READS = 4, CHECK_READS = 3, MISSES_LOST = 3 };
 static const double search_step_share = 0.1;
 
 /* What is allowed at once, and its refill: at most 60 in any minute. */
@@ -151,6 +151,8 @@ static void conclude_search(struct phase *phase, double now_s)
     if (!burst.thorough) {
         if (phase->found == 0 || burst.contradicted)
             phase_search(phase, period_s, phase->failures + 1);
+        if (phase->found == 0)
+            rest(phase, now_s, retry_s);
         return;
     }
     if (burst.pairs < SEARCH_READS / 2) { /* readings came too late to tell */
