@@ -65,7 +65,7 @@ def test_chooses_by_its_own_figures():
         tap.equal(chosen["step_energy_j"] <= 1.03 * least, True, f"{chosen} of {valid}")
         tap.equal(chosen["ceiling_mhz"] < 1000, True, str(chosen))
         for piece in (f"tuning: a ceiling of {report['chosen_ceiling_mhz']:g} MHz on the clock for the least energy, no ceiling",
-                      "ceilings measured", "1350 MHz  ", "GPU 0: no ceiling on its clock again"):
+                      "ceilings measured", f"{report['chosen_ceiling_mhz']:g} MHz  ", "GPU 0: no ceiling on its clock again"):
             tap.contains(result.stderr, piece)
         tap.equal((report["gpus"][0]["end"], math.isfinite(report["measured_slowdown"])), ("put back", True))
 
@@ -82,7 +82,6 @@ def test_killed_in_the_search():
 
 def test_another_program_sets_the_clock():
     with machine(*EXACT, gpus=1), tuning(train(900)) as process:
-        wait_for(lambda: (ceiling() or 9999) < 1200, "a low ceiling is tried")
         emulator("set", "--gpu", 0, "--ceiling-mhz", 1395)
         status, _, talk = ended(process)
         tap.equal((status, ceiling()), (0, 1395), talk)

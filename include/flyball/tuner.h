@@ -40,6 +40,10 @@
  *         ^                    |  \--promise broken: the next higher limit, again CHECKING
  *         +---- throughput 5 % off, and remeasure_distance_steps since the last search
  *
+ * The search measures as few limits as it needs, and stops when none is left that could
+ * be better by more than a little. While SETTLED, after a check, limits that may still be
+ * better get another look, at no more than 0.2 % of what the run has cost so far.
+ *
  * If you give no turner, the tuner sets the limits of the meter's GPUs, under a lock for
  * each GPU and never where somebody else works. A guard process puts them back if this
  * process is killed (docs/power.md). If limits may not be set, tuning has STOPPED from the
@@ -142,10 +146,11 @@ struct fly_tuner_options {
     struct fly_objective objective;
     double max_power_w;      /* for cost; 0: the highest limit the GPUs take, times the GPUs of all ranks */
     uint32_t wait_steps;     /* 0: 1 */
-    uint32_t warmup_steps;   /* after a limit was set; 0: 10 */
-    uint32_t profile_steps;  /* in each window, at least; 0: 40 */
-    double energy_tolerance; /* a window goes on while its energy is less certain than that; 0: 0.04 */
-    double window_max_s;     /* but not for that reason beyond this time; 0: 10 */
+    uint32_t warmup_steps;   /* after a limit was set; 0: as long as a limit takes to settle, 10 at most */
+    uint32_t profile_steps;  /* in each window, at least; 0: as many as the choice needs, 40 for a profile */
+    double energy_tolerance; /* how certain a profile's energies are; a limit that is better by less than a
+                                quarter of this, or 2 %, is not looked for; 0: 0.04 */
+    double window_max_s;     /* the longest window; 0: 10 */
     uint32_t check_every_steps;        /* when settled; 0: 1000 */
     uint32_t remeasure_distance_steps; /* at least between two searches; 0: 10000 */
     fly_all_reduce all_reduce;         /* NULL: one rank */
@@ -167,7 +172,7 @@ struct fly_tuner_options {
 
 enum fly_tuner_state {
     FLY_TUNER_SEARCHING,
-    FLY_TUNER_CHECKING, /* the chosen limit is set, and its step time is measured */
+    FLY_TUNER_CHECKING, /* the chosen limit's step time is measured, or another limit gets another look */
     FLY_TUNER_SETTLED,
     FLY_TUNER_STOPPED,
 };
@@ -248,7 +253,7 @@ struct fly_tuner_report {
     double step_time_s; /* of the newest check */
     uint32_t searches;  /* begun */
     uint32_t backoffs;  /* to a higher limit, since the last search */
-    uint32_t looks;     /* windows of limits that were measured before, in the last search */
+    uint32_t looks;     /* windows of limits that were measured before, since the last search began */
     double noise;       /* by how much times of such windows differ beyond what the spread of their steps
                            explains, a standard deviation as a fraction; NAN with none */
     uint32_t ties;      /* limits that the points' errors cannot tell from the chosen one */

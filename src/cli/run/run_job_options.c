@@ -256,7 +256,7 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
         .store = cli_text(call, "store"),
         .tries = cli_integer(call, "tries") > 0 ? (uint32_t)cli_integer(call, "tries") : FLY_SESSION_ALWAYS,
         .leave_limits = cli_flag(call, "leave-limits"),
-        .profile_steps = (uint32_t)cli_integer(call, "profile-steps"),
+        .profile_steps = cli_set(call, "profile-steps") ? (uint32_t)cli_integer(call, "profile-steps") : 0,
         .energy_tolerance = cli_real(call, "energy-tolerance"),
     };
     job->learning_rate = cli_set(call, "learning-rate") ? cli_real(call, "learning-rate") : NAN;

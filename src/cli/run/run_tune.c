@@ -111,7 +111,7 @@ static void close_tuner(struct run_tune *tune)
     if (tune->tuner == NULL)
         return;
     tune->report.size = sizeof tune->report;
-    tune->reported = fly_tuner_report(tune->tuner, &tune->report) == 0;
+    tune->reported = tuner_report_chosen(tune->tuner, &tune->report) == 0;
     tune->carbon_report.size = sizeof tune->carbon_report;
     if (fly_tuner_carbon(tune->tuner, &tune->carbon_report) < 0)
         tune->carbon_report.size = 0;

@@ -107,7 +107,8 @@ extern const char *const run_tune_profile_knobs[]; /* of `flyball profile` */
      .help = "With --tune: a step takes at most so much more time than at the highest limit: 3% or 1.03x. " \
              "With --job: training does, compared with the default."}, \
     {.name = "profile-steps", .type = CLI_INTEGER, .placeholder = "N", .minimum = 2, .maximum = 100000, \
-     .default_text = "40", .help = "With --tune or --job: steps to measure under each limit, at least."}, \
+     .help = "With --tune or --job: steps to measure under each limit, at least. If not given, --tune measures as " \
+             "many as the choice needs, and --job, --carbon and --price 40."}, \
     RUN_TUNE_OPTION_TOLERANCE("With --tune or --job: "), \
     {.name = "profile-directory", .type = CLI_TEXT, .placeholder = "DIR", \
      .help = "With --tune: reuse the profile of the same GPUs, driver, --job and --batch-size in this directory, " \

@@ -58,7 +58,8 @@ static int read_common(const struct cli_call *call, const char *program, struct 
     status_line_begin(&out_tune->status, cli_status_line_fd(call));
     out_tune->wish = (enum fly_tuner_knob)cli_choice(call, "knob");
     out_tune->objective.eta = cli_real(call, "eta");
-    out_tune->profile_steps = (uint32_t)cli_integer(call, "profile-steps");
+    if (cli_set(call, "profile-steps"))
+        out_tune->profile_steps = (uint32_t)cli_integer(call, "profile-steps");
     out_tune->energy_tolerance = cli_real(call, "energy-tolerance");
     out_tune->profile_directory = cli_text(call, "profile-directory");
     out_tune->job_name = cli_text(call, "job");

@@ -5,6 +5,7 @@
 
 #include "cli/kit/amount.h"
 #include "cli/run/run_tune.h"
+#include "train/tuner/tuner.h"
 
 enum { WISH_MAX = 96 };
 
@@ -121,7 +122,7 @@ static void put_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
     unsigned long long steps = tune->lines.events[STEP_BEGIN];
     char wish[WISH_MAX], standing[WISH_MAX];
 
-    (void)fly_tuner_report(tune->tuner, &report);
+    (void)tuner_report_chosen(tune->tuner, &report);
     status_text(&report, standing);
     for (size_t i = 0; i < limits && i < FLY_POWER_SEARCH_LIMITS_MAX; i++)
         measured += points[i].mark != FLY_TUNER_NOT_MEASURED;

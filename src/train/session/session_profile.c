@@ -58,6 +58,8 @@ void session_profile_begin(struct fly_session *session)
     else if (tuner_new(&options, session->clock, &limit->tuner, &error) < 0 ||
              tuner_know(limit->tuner, session->proposal.known, session->proposal.known_count, &error) < 0)
         session_limit_explain(limit, error.text);
+    if (limit->tuner != NULL)
+        tuner_measure_profile(limit->tuner);
     limit->told = limit->tuner != NULL ? tuner_measured_points(limit->tuner, points) : 0;
 }
 

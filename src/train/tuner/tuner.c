@@ -6,6 +6,16 @@
 #include "train/tuner/tuner_choice.h"
 #include "train/tuner/tuner_private.h"
 
+/* What was measured besides the points belongs to another knob, or is out of date. */
+static void forget_visits(struct fly_tuner *tuner)
+{
+    for (size_t i = 0; i < FLY_POWER_SEARCH_LIMITS_MAX; i++) {
+        tuner->visits[i] = (struct tuner_visits){0};
+        tuner->felt[i] = NAN;
+    }
+    tuner->noise = (struct tuner_noise){0};
+}
+
 /* Searches with the knob on trial; `reuse`: what was measured before. */
 static void begin_search_with(struct fly_tuner *tuner, bool reuse)
 {
@@ -17,17 +27,17 @@ static void begin_search_with(struct fly_tuner *tuner, bool reuse)
     tuner->report.reused = false;
     tuner->report.looks = 0;
     tuner->report.noise = NAN;
-    tuner->noise = (struct tuner_noise){0};
+    forget_visits(tuner);
     tuner->windows = (struct tuner_windows){0};
     tuner->spent_s = tuner->spent_j = 0.0;
     tuner->spent_steps = 0;
     tuner->at = 0;
     tuner->cost = (struct tuner_cost){.known = true};
+    tuner->failed_looks = 0;
     tuner_window_forget(tuner);
     for (size_t i = 0; i < tuner->limit_count; i++) {
         tuner->points[i].mark = FLY_TUNER_NOT_MEASURED;
         tuner->saved[i] = false;
-        tuner->visits[i] = (struct tuner_visits){0};
     }
     if (reuse)
         tuner_take_saved(tuner);
@@ -51,10 +61,12 @@ static bool gives_way(struct fly_tuner *tuner, double limit_w)
         return false;
     tuner_cost_pause(tuner);
     tuner_window_drop(tuner);
-    if (was_second)
+    if (was_second) {
+        forget_visits(tuner);
         tuner_begin_check(tuner);
-    else
+    } else {
         begin_search_with(tuner, true);
+    }
     return true;
 }
 
@@ -63,6 +75,24 @@ static void begin_look(struct fly_tuner *tuner, size_t place)
     tuner->looking = true;
     tuner->report.looks++;
     tuner_search_one(tuner, place, tuner_look_steps(tuner));
+}
+
+/* After a visit of the race: begins the next one; false when the race has settled. */
+static bool race_on(struct fly_tuner *tuner)
+{
+    struct fly_power_point measured;
+    uint32_t steps;
+    size_t place;
+
+    if (tuner->racing && tuner->looking && fly_power_search_profile(tuner->search, &measured, 1) == 0)
+        tuner->failed_looks++;
+    tuner->racing = true;
+    if (!tuner_race_next(tuner, &place, &steps))
+        return false;
+    tuner->looking = tuner->points[place].mark == FLY_TUNER_VALID;
+    tuner->report.looks += tuner->looking;
+    tuner_search_one(tuner, place, steps);
+    return true;
 }
 
 static void settle(struct fly_tuner *tuner)
@@ -129,13 +159,16 @@ static void finish_search(struct fly_tuner *tuner)
 
     if (tuner->reason != FLY_TUNER_GOES_ON)
         return;
-    if (tuner_next_look(tuner, &again)) {
+    if (tuner->races && race_on(tuner))
+        return;
+    if (!tuner->races && tuner_next_look(tuner, &again)) {
         begin_look(tuner, again);
         return;
     }
+    tuner->failed_looks = 0;
     if (goes_on_with_ceilings(tuner))
         return;
-    if (!tuner_choose(tuner, tuner->limit_count, &tuner->chosen)) {
+    if (!tuner_choose(tuner, &tuner->chosen)) {
         enum fly_tuner_mark mark = tuner->points[0].mark;
         char text[TUNER_SETTING_MAX];
 
@@ -164,6 +197,38 @@ static void finish_search(struct fly_tuner *tuner)
     tuner_begin_check(tuner);
 }
 
+/* A look has ended: another limit is chosen by it, or the chosen one is set again. */
+static void finish_look(struct fly_tuner *tuner)
+{
+    bool changed = tuner_race_end_look(tuner);
+
+    tuner_turn(tuner, tuner->points[tuner->chosen].limit_w);
+    if (!tuner_all_go_on(tuner))
+        return;
+    if (!changed) {
+        settle(tuner);
+        return;
+    }
+    tuner_save(tuner);
+    tuner->confirming = true;
+    tuner_begin_check(tuner);
+}
+
+/* The chosen limit has passed its check. */
+static void pass_check(struct fly_tuner *tuner)
+{
+    uint32_t steps;
+    size_t place;
+
+    tuner->broken_checks = 0;
+    if (tuner->check.steps > 0.0)
+        tuner_race_note_level(tuner, tuner->report.step_time_s);
+    if (!tuner->confirming && tuner_race_look(tuner, &place, &steps))
+        tuner_search_one(tuner, place, steps);
+    else
+        settle(tuner);
+}
+
 /* The step time under the chosen limit is known, or cannot be known. */
 static void finish_check(struct fly_tuner *tuner)
 {
@@ -174,6 +239,10 @@ static void finish_check(struct fly_tuner *tuner)
 
     if (tuner->reason != FLY_TUNER_GOES_ON)
         return;
+    if (tuner->looking) {
+        finish_look(tuner);
+        return;
+    }
     if (fly_power_search_profile(tuner->search, &checked, 1) == 0) {
         if (!tuner->honoured)
             tuner_fault(tuner, FLY_TUNER_SET_FAILED, "the %s was set, and reads back as %s",
@@ -190,8 +259,7 @@ static void finish_check(struct fly_tuner *tuner)
     } else if (tuner->carbon.governor != NULL) {
         settle(tuner); /* the plan takes care of the bound */
     } else if (tuner_is_promise_kept(tuner, checked.time_s) || tuner->chosen == 0) {
-        tuner->broken_checks = 0;
-        settle(tuner);
+        pass_check(tuner);
     } else if (++tuner->broken_checks < 2) {
         tuner_begin_check(tuner); /* once may be chance: check again */
     } else {
@@ -224,15 +292,38 @@ static void carry_out(struct fly_tuner *tuner, struct fly_power_search_action ac
 /* With a saved profile, the search may be over before it begins. */
 static bool is_decided(struct fly_tuner *tuner, struct fly_power_search_action *action)
 {
-    return fly_power_search_state(tuner->search) == FLY_POWER_SEARCH_READY && tuner->report.reused &&
-           tuner_may_finish(tuner) && fly_power_search_finish(tuner->search, action) == 0;
+    uint32_t steps;
+    size_t place;
+
+    return fly_power_search_state(tuner->search) == FLY_POWER_SEARCH_READY && !tuner->racing &&
+           tuner->report.reused &&
+           (tuner->races ? !tuner_race_next(tuner, &place, &steps) : tuner_may_finish(tuner)) &&
+           fly_power_search_finish(tuner->search, action) == 0;
+}
+
+/* Takes the step's begin as the pure search has it. */
+static void step_on(struct fly_tuner *tuner)
+{
+    struct fly_power_search_action action = {0};
+
+    if (!is_decided(tuner, &action))
+        (void)fly_power_search_step_begin(tuner->search, &action);
+    /* The first limit is about to be set: from here on the race says which. */
+    if (action.set_limit && tuner->races && !tuner->racing && tuner->state == FLY_TUNER_SEARCHING)
+        finish_search(tuner);
+    else
+        carry_out(tuner, action);
+    /* What was begun at this step needs no step in between. */
+    while (tuner->racing && (tuner->state == FLY_TUNER_SEARCHING || tuner->state == FLY_TUNER_CHECKING) &&
+           fly_power_search_state(tuner->search) == FLY_POWER_SEARCH_READY) {
+        (void)fly_power_search_step_begin(tuner->search, &action);
+        carry_out(tuner, action);
+    }
 }
 
 /* A separate call, so that the quiet hook need not save the registers that this uses. */
 __attribute__((noinline)) static int step(struct fly_tuner *tuner)
 {
-    struct fly_power_search_action action = {0};
-
     if (tuner->forks != fork_generation())
         return FLY_ESTATE;
     tuner_count_step(tuner);
@@ -248,9 +339,7 @@ __attribute__((noinline)) static int step(struct fly_tuner *tuner)
     tuner_window_step(tuner);
     if (tuner->state == FLY_TUNER_SEARCHING)
         tuner_cost_open(tuner);
-    if (!is_decided(tuner, &action))
-        (void)fly_power_search_step_begin(tuner->search, &action);
-    carry_out(tuner, action);
+    step_on(tuner);
     tuner->cost.steps += tuner->state == FLY_TUNER_SEARCHING;
     return 0;
 }

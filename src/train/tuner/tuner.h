@@ -40,6 +40,12 @@ void tuner_expect_steps(struct fly_tuner *tuner, uint64_t steps);
 void tuner_measure_every_limit(struct fly_tuner *tuner);
 
 /*
+ * Makes the search measure the limits from the highest down until no lower one can win, for those who choose
+ * among the points by themselves. Call it before the first step.
+ */
+void tuner_measure_profile(struct fly_tuner *tuner);
+
+/*
  * Takes the points of an earlier search, so that this one goes on where that one ended. Points at limits that
  * are not to be tried are left out. Call it before the first step, with the same points on all ranks.
  */
@@ -48,6 +54,9 @@ int tuner_know(struct fly_tuner *tuner, const struct fly_power_point *points, si
 
 /* Whether every limit is measured or left out, and the tuner only measures some of them again. */
 bool tuner_only_looks(const struct fly_tuner *tuner);
+
+/* Like fly_tuner_report; during a look the setting "now" is the chosen one, not the one that is looked at. */
+int tuner_report_chosen(const struct fly_tuner *tuner, struct fly_tuner_report *out_report);
 
 /* Stores the measured limits, highest first, in the knob's unit; returns how many. */
 size_t tuner_measured_points(const struct fly_tuner *tuner,

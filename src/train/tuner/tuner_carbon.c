@@ -90,7 +90,7 @@ int tuner_carbon_open(struct fly_tuner *tuner, const struct fly_tuner_options *o
     if (tuner->state != FLY_TUNER_STOPPED)
         (void)tuner_exchange(tuner, &nothing, 0, &nothing, 0);
     tuner->carbon.steps = options->carbon->steps;
-    tuner->every_limit = true;
+    tuner_measure_every_limit(tuner);
     return code;
 }
 

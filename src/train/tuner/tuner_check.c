@@ -16,7 +16,7 @@ void tuner_begin_check(struct fly_tuner *tuner)
     tuner->looking = false;
     tuner->check = (struct tuner_visit){0};
     tuner->state = FLY_TUNER_CHECKING;
-    tuner_search_one(tuner, tuner->chosen, tuner->options.profile_steps);
+    tuner_search_one(tuner, tuner->chosen, tuner_race_check_steps(tuner));
 }
 
 void tuner_check_anew(struct fly_tuner *tuner)
@@ -28,7 +28,7 @@ void tuner_check_anew(struct fly_tuner *tuner)
 bool tuner_has_drifted(const struct fly_tuner *tuner, double time_s)
 {
     const struct fly_tuner_point *point = &tuner->points[tuner->chosen];
-    double error = tuner_half_width * hypot(point->time_error, tuner->check.time_error);
+    double error = limit_half_width * hypot(point->time_error, tuner->check.time_error);
 
     return point->mark == FLY_TUNER_VALID && fabs(time_s / point->time_s - 1.0) > drift_fraction + error &&
            tuner->count.begun >= tuner->remeasure_from;
@@ -38,12 +38,15 @@ void tuner_back_off(struct fly_tuner *tuner)
 {
     size_t next = tuner_next_higher(tuner, tuner->chosen);
 
+    /* The points say that it keeps the bound: it must not be chosen before the next search. */
+    if (tuner_keeps_bound(tuner, tuner->chosen))
+        tuner->open_count = tuner->chosen;
     tuner->broken_checks = 0;
     tuner->report.backoffs++;
     if (tuner->options.knob == FLY_TUNER_PROFILE)
         next = 0; /* none is next to another */
     else if (tuner->noise.time > 0.0)
-        (void)tuner_choose(tuner, tuner->chosen, &next);
+        (void)tuner_choose(tuner, &next);
     /* Use no limit at all rather than a fourth that breaks the promise too. */
     tuner->chosen = tuner->report.backoffs > FLY_TUNER_BACKOFFS_MAX ? 0 : next;
     tuner_begin_check(tuner);
@@ -58,7 +61,7 @@ void tuner_back_off(struct fly_tuner *tuner)
 bool tuner_is_promise_kept(struct fly_tuner *tuner, double time_s)
 {
     if (tuner->confirming && tuner->check.steps > 0.0) {
-        tuner_add_visit(tuner, tuner->chosen, &tuner->check);
+        tuner_race_add_check(tuner);
         if (tuner->noise.time > 0.0) {
             tuner->broken_checks++;
             return tuner_keeps_bound(tuner, tuner->chosen);

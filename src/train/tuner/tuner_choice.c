@@ -4,138 +4,116 @@
 
 #include <math.h>
 
-#include "policy/power_score.h"
 #include "policy/power_search_done.h"
 
-static const double two_standard_errors = 2.0;
+/* A limit that is better by less than this share of the tolerance is not looked for; nor by less than this.
+ */
+static const double indifference_share = 0.25, indifference_most = 0.02;
 
 static struct fly_power_point plain(const struct fly_tuner_point *point)
 {
     return (struct fly_power_point){point->limit_w, point->power_w, point->time_s};
 }
 
-/* In how many windows the limit was measured; a point from a file counts as one. */
-static double windows_of(const struct fly_tuner *tuner, size_t place)
+void tuner_take_arms(const struct fly_tuner *tuner, struct tuner_arms *out_arms)
 {
-    return fmax(tuner->visits[place].count, 1.0);
-}
-
-double tuner_point_score(const struct fly_tuner *tuner, size_t place)
-{
-    struct fly_power_point point = plain(&tuner->points[place]);
-
-    return power_score(&point, &tuner->options.objective, tuner->options.max_power_w);
-}
-
-double tuner_point_deviation(const struct fly_tuner *tuner, size_t place)
-{
-    const struct fly_tuner_point *point = &tuner->points[place];
     const struct tuner_noise *noise = &tuner->noise;
-    double time_error = hypot(point->time_error, noise->time / sqrt(windows_of(tuner, place)));
-    double power_error =
-        hypot(point->energy_error / tuner_half_width, noise->power / sqrt(windows_of(tuner, place)));
 
-    switch (tuner->options.objective.kind) {
-    case FLY_OBJECTIVE_ENERGY:
-    case FLY_OBJECTIVE_COST:
-    case FLY_OBJECTIVE_CARBON:
-    case FLY_OBJECTIVE_MONEY:
-        return hypot(time_error, power_error);
-    case FLY_OBJECTIVE_TIME:
-        return time_error;
-    case FLY_OBJECTIVE_LOWEST_LIMIT:
-        break;
+    for (size_t i = 0; i < tuner->limit_count; i++) {
+        const struct fly_tuner_point *point = &tuner->points[i];
+        const struct tuner_visits *visits = &tuner->visits[i];
+        bool valid = point->mark == FLY_TUNER_VALID;
+
+        out_arms->room[i] = (struct limit_arm){
+            .limit = point->limit_w,
+            .time_s = valid ? point->time_s : NAN,
+            .power_w = valid ? point->power_w : NAN,
+            .time_error = point->time_error,
+            /* The meter says how certain the window's energy is; the steps' powers scatter as their times do.
+             */
+            .power_error = hypot(point->energy_error / limit_half_width, point->time_error),
+            .steps = visits->steps,
+            .visits = visits->count,
+            .felt = tuner->felt[i],
+            .left_out = !valid && point->mark != FLY_TUNER_NOT_MEASURED,
+        };
     }
-    return 0.0;
+    out_arms->arms = (struct limit_arms){
+        .arms = out_arms->room,
+        .count = tuner->limit_count,
+        .open = tuner->open_count,
+        .objective = tuner->options.objective,
+        .max_power_w = tuner->options.max_power_w,
+        .visit_time_noise = noise->time,
+        .visit_power_noise = noise->power,
+        .visit_factor = tuner_noise_factor(noise),
+        .indifference = fmin(indifference_share * tuner->options.energy_tolerance, indifference_most),
+    };
 }
 
 bool tuner_may_finish(const struct fly_tuner *tuner)
 {
     struct power_search_point points[FLY_POWER_SEARCH_LIMITS_MAX];
+    struct tuner_arms arms;
     size_t count = 0;
 
     if (tuner->every_limit || tuner->points[0].mark != FLY_TUNER_VALID)
         return false;
+    tuner_take_arms(tuner, &arms);
     for (size_t i = 0; i < tuner->limit_count; i++) {
         const struct fly_tuner_point *point = &tuner->points[i];
 
         if (point->mark == FLY_TUNER_VALID)
-            points[count++] = (struct power_search_point){plain(point), point->bound == FLY_TUNER_BOUND,
-                                                          tuner_half_width * tuner_point_deviation(tuner, i)};
+            points[count++] =
+                (struct power_search_point){plain(point), point->bound == FLY_TUNER_BOUND,
+                                            limit_half_width * limit_arms_deviation(&arms.arms, i)};
     }
     return power_search_done(points, count, &tuner->options.objective, tuner->options.max_power_w);
 }
 
-/*
- * How far the ratio of a time to that of the highest limit may be off, as a fraction. Two things contribute:
- * the spread of steps, and the difference between windows beyond that, which a few windows show only roughly.
- */
-static double ratio_error(const struct fly_tuner *tuner, double time_error, double windows)
-{
-    double steps = hypot(time_error, tuner->points[0].time_error);
-    double whole = tuner->noise.time * sqrt(1.0 / windows + 1.0 / windows_of(tuner, 0));
-
-    return hypot(two_standard_errors * steps, tuner_noise_factor(&tuner->noise) * whole);
-}
-
-/* Whether the limit keeps the bound with its error added `times` times. */
-static bool is_within_bound(const struct fly_tuner *tuner, size_t place, double times)
-{
-    const struct fly_tuner_point *highest = &tuner->points[0], *point = &tuner->points[place];
-    double factor = tuner->options.objective.max_slowdown;
-    double error = ratio_error(tuner, point->time_error, windows_of(tuner, place));
-
-    return place == 0 || !isfinite(factor) ||
-           point->time_s * (1.0 + times * error) <= factor * highest->time_s;
-}
-
-bool tuner_may_keep_bound(const struct fly_tuner *tuner, size_t place)
-{
-    return is_within_bound(tuner, place, -1.0);
-}
-
 bool tuner_keeps_bound(const struct fly_tuner *tuner, size_t place)
 {
-    return is_within_bound(tuner, place, 1.0);
+    struct tuner_arms arms;
+
+    tuner_take_arms(tuner, &arms);
+    return limit_arms_keeps_bound(&arms.arms, place);
 }
 
 uint32_t tuner_ties(const struct fly_tuner *tuner, size_t chosen)
 {
-    double least = tuner_point_score(tuner, chosen), own = tuner_point_deviation(tuner, chosen);
+    struct tuner_arms arms;
+    double least, own;
     uint32_t ties = 0;
 
+    tuner_take_arms(tuner, &arms);
+    least = limit_arms_score(&arms.arms, chosen);
+    own = limit_arms_deviation(&arms.arms, chosen);
     for (size_t i = 0; i < tuner->limit_count; i++) {
-        if (i == chosen || tuner->points[i].mark != FLY_TUNER_VALID || !tuner_keeps_bound(tuner, i))
+        if (i == chosen || !limit_arms_known(&arms.arms, i) || !limit_arms_keeps_bound(&arms.arms, i))
             continue;
-        ties += !(tuner_point_score(tuner, i) / least - 1.0 >
-                  tuner_half_width * hypot(own, tuner_point_deviation(tuner, i)));
+        ties += !(limit_arms_score(&arms.arms, i) / least - 1.0 >
+                  limit_half_width * hypot(own, limit_arms_deviation(&arms.arms, i)));
     }
     return ties;
 }
 
-bool tuner_choose(const struct fly_tuner *tuner, size_t count, size_t *out_chosen)
+bool tuner_choose(const struct fly_tuner *tuner, size_t *out_chosen)
 {
-    bool found = false;
+    struct tuner_arms arms;
 
-    if (isfinite(tuner->options.objective.max_slowdown) && tuner->points[0].mark != FLY_TUNER_VALID)
-        return false;
-    /* Of equal limits the highest wins. */
-    for (size_t i = 0; i < count; i++) {
-        if (tuner->points[i].mark != FLY_TUNER_VALID || !tuner_keeps_bound(tuner, i) ||
-            (found && tuner_point_score(tuner, i) >= tuner_point_score(tuner, *out_chosen)))
-            continue;
-        *out_chosen = i;
-        found = true;
-    }
-    return found;
+    tuner_take_arms(tuner, &arms);
+    return limit_arms_choose(&arms.arms, out_chosen);
 }
 
 bool tuner_keeps_promise(const struct fly_tuner *tuner, double time_s, double time_error)
 {
     const struct fly_tuner_point *highest = &tuner->points[0];
     double factor = tuner->options.objective.max_slowdown;
-    double slack = 1.0 + ratio_error(tuner, time_error, 1.0);
+    struct tuner_arms arms;
+    double slack;
 
+    tuner_take_arms(tuner, &arms);
+    slack = 1.0 + limit_arms_ratio_error(&arms.arms, time_error, 0.0, 1);
     return highest->mark != FLY_TUNER_VALID || !isfinite(factor) ||
            time_s <= factor * highest->time_s * slack;
 }

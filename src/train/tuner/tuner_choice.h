@@ -2,6 +2,7 @@
 #ifndef FLYBALL_TRAIN_TUNER_TUNER_CHOICE_H
 #define FLYBALL_TRAIN_TUNER_TUNER_CHOICE_H
 
+#include "policy/limit_arms.h"
 #include "train/tuner/tuner_private.h"
 
 /*
@@ -10,19 +11,21 @@
  * see the same points choose alike.
  */
 
+/* The points as the pure search sees them. */
+struct tuner_arms {
+    struct limit_arms arms; /* over `room` */
+    struct limit_arm room[FLY_POWER_SEARCH_LIMITS_MAX];
+};
+void tuner_take_arms(const struct fly_tuner *tuner, struct tuner_arms *out_arms);
+
 /* Whether none of the limits that are not yet measured can win, so that the search may end. */
 bool tuner_may_finish(const struct fly_tuner *tuner);
 
-/* Chooses among the valid points of the first `count`; false when there is none. */
-bool tuner_choose(const struct fly_tuner *tuner, size_t count, size_t *out_chosen);
+/* Chooses among the valid points that are open to choice; false when there is none. */
+bool tuner_choose(const struct fly_tuner *tuner, size_t *out_chosen);
 
-/* Whether a limit may keep the bound, and whether it surely does, given all errors. */
-bool tuner_may_keep_bound(const struct fly_tuner *tuner, size_t place);
+/* Whether a limit surely keeps the bound, given all errors. */
 bool tuner_keeps_bound(const struct fly_tuner *tuner, size_t place);
-
-/* The objective's score of a valid point, and the score's standard deviation as a fraction. */
-double tuner_point_score(const struct fly_tuner *tuner, size_t place);
-double tuner_point_deviation(const struct fly_tuner *tuner, size_t place);
 
 /* How many valid points within the bound differ from the chosen one by less than their errors. */
 uint32_t tuner_ties(const struct fly_tuner *tuner, size_t chosen);

@@ -7,7 +7,6 @@
  */
 #include <math.h>
 
-#include "policy/power_score.h"
 #include "train/tuner/tuner_choice.h"
 
 enum { LOOKS_MAX = 16 };
@@ -61,15 +60,18 @@ static bool is_affordable(const struct fly_tuner *tuner, size_t place)
  */
 static bool find_contender(const struct fly_tuner *tuner, size_t chosen, size_t *out_place)
 {
-    double least = worth_looking * tuner_point_score(tuner, chosen);
+    struct tuner_arms arms;
+    double least;
     bool found = false;
 
+    tuner_take_arms(tuner, &arms);
+    least = worth_looking * limit_arms_score(&arms.arms, chosen);
     for (size_t i = 0; i < tuner->limit_count; i++) {
         double low;
 
-        if (tuner->points[i].mark != FLY_TUNER_VALID || !tuner_may_keep_bound(tuner, i))
+        if (tuner->points[i].mark != FLY_TUNER_VALID || !limit_arms_may_keep_bound(&arms.arms, i))
             continue;
-        low = tuner_point_score(tuner, i) * (1.0 - tuner_point_deviation(tuner, i));
+        low = limit_arms_score(&arms.arms, i) * (1.0 - limit_arms_deviation(&arms.arms, i));
         if (low < least) {
             least = low;
             *out_place = i;
@@ -90,7 +92,7 @@ bool tuner_next_look(const struct fly_tuner *tuner, size_t *out_place)
     size_t chosen, place = 0;
 
     if (tuner->report.looks >= LOOKS_MAX || tuner->spent_s == 0.0 || tuner->limit_count < 2 ||
-        tuner->points[0].mark != FLY_TUNER_VALID || !tuner_choose(tuner, tuner->limit_count, &chosen))
+        tuner->points[0].mark != FLY_TUNER_VALID || !tuner_choose(tuner, &chosen))
         return false;
     if (tuner->noise.degrees > 0 && !find_contender(tuner, chosen, &place))
         return false;
@@ -122,12 +124,26 @@ static void refresh(struct fly_tuner *tuner, size_t place)
     point->energy_error = sqrt(visits->half_j2) / visits->energy_j;
 }
 
+/* Computes the noise and all points anew. */
+static void refresh_all(struct fly_tuner *tuner)
+{
+    tuner->noise = tuner_visits_noise(tuner->visits, tuner->limit_count);
+    tuner->report.noise = tuner->noise.degrees > 0 ? tuner->noise.time : NAN;
+    for (size_t i = 0; i < tuner->limit_count; i++)
+        refresh(tuner, i);
+}
+
 void tuner_add_visit(struct fly_tuner *tuner, size_t place, const struct tuner_visit *visit)
 {
     tuner_visits_add(&tuner->visits[place], visit);
-    tuner->noise = tuner_visits_noise(tuner->visits, tuner->limit_count);
-    tuner->report.noise = tuner->noise.degrees > 0 ? tuner->noise.time : NAN;
     tuner->points[place].mark = FLY_TUNER_VALID;
-    for (size_t i = 0; i < tuner->limit_count; i++)
-        refresh(tuner, i);
+    refresh_all(tuner);
+}
+
+void tuner_set_visits(struct fly_tuner *tuner, size_t place, const struct tuner_visits *visits,
+                      const struct fly_tuner_point *point)
+{
+    tuner->visits[place] = *visits;
+    tuner->points[place] = *point;
+    refresh_all(tuner);
 }

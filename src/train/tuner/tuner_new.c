@@ -158,6 +158,12 @@ static struct fly_tuner *make(const struct fly_tuner_options *options, const str
     if (tuner == NULL)
         return NULL;
     memcpy(&tuner->options, options, options->size < sizeof *options ? options->size : sizeof *options);
+    tuner->races = true;
+    tuner->fixed_warmup = options->warmup_steps > 0;
+    tuner->least_steps = options->profile_steps;
+    tuner->level = 1.0;
+    for (size_t i = 0; i < FLY_POWER_SEARCH_LIMITS_MAX; i++)
+        tuner->felt[i] = NAN;
     fill_defaults(&tuner->options);
     if (options->carbon != NULL)
         tuner->options.objective = tuner_carbon_objective(options);
@@ -244,11 +250,6 @@ int tuner_new_in(const struct fly_tuner_options *options, const struct clock *cl
     }
     *out_tuner = tuner;
     return 0;
-}
-
-void tuner_measure_every_limit(struct fly_tuner *tuner)
-{
-    tuner->every_limit = true;
 }
 
 int fly_tuner_new(const struct fly_tuner_options *options, struct fly_tuner **out_tuner,

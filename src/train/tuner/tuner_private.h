@@ -16,7 +16,8 @@
  *     tuner_new.c, tuner_saved.c               make a tuner, with the points measured before
  *     tuner_trial.c                            takes the window of the limit on trial
  *     tuner_carbon.c                           follows the grid
- *     tuner_check.c, tuner_search.c            check the chosen limit; carry out the pure search
+ *     tuner_check.c, tuner_search.c            check the chosen limit; measure all limits, or one
+ *     tuner_race.c                             carries out the pure race for the best limit
  *     tuner_window.c, step_record.c            measures, over all ranks; tells steps from pauses
  *     tuner_knobs.c                            changes from one knob to the other
  *     tuner_turn.c                             turns limits, joins the ranks, and stops at faults
@@ -127,6 +128,7 @@ struct fly_tuner {
     struct step_record record;      /* of the open window */
     struct step_estimate estimated; /* from it, at the newest look */
     struct tuner_windows windows;
+    unsigned restarts; /* of the window, since its limit was set */
     struct tuner_parts parts;
     struct tuner_cost cost;
 
@@ -134,6 +136,7 @@ struct fly_tuner {
     struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX]; /* highest first */
     bool saved[FLY_POWER_SEARCH_LIMITS_MAX];                    /* the point was read from a file */
     double enforced_w[FLY_POWER_SEARCH_LIMITS_MAX]; /* while the point was measured; INFINITY: not known */
+    double felt[FLY_POWER_SEARCH_LIMITS_MAX]; /* of what the knob bounds, by the GPU with the most; NAN */
     struct tuner_visits visits[FLY_POWER_SEARCH_LIMITS_MAX]; /* of this search and of the check after it */
     struct tuner_noise noise;
     size_t at; /* the point on trial */
@@ -162,6 +165,15 @@ struct fly_tuner {
     bool refused, proven;  /* setting the knob on trial was refused to this rank; succeeded on all ranks */
     double whole_slowdown; /* the bound on both knobs together, while options.objective has what is left */
     bool every_limit;      /* measure all, leave none out */
+    bool races;            /* looks for the best limit alone; else measures from the highest limit down */
+    bool racing;           /* that has begun */
+    bool fixed_warmup;     /* the caller says how long */
+    uint32_t least_steps;  /* in a window of the race; 0: as many as it needs */
+    size_t open_count;     /* the first so many limits may be chosen */
+    unsigned failed_looks; /* on end */
+    uint64_t look_from;    /* the step with which the newest look began */
+    double looks_cost;     /* of all looks when settled, in steps of the chosen limit */
+    double level;          /* how much longer steps take now than when the profile was measured */
     bool turned;
     bool honoured;
     bool foreign;
@@ -262,6 +274,26 @@ int tuner_search_all(struct fly_tuner *tuner, struct fly_error *out_error);
 /* Begins a search over one limit alone, with warm-up; it measures across ends of epochs. Collective. */
 void tuner_search_one(struct fly_tuner *tuner, size_t place, uint32_t steps);
 
+/* tuner_race.c */
+
+/* How many steps pass before that limit is measured. */
+uint32_t tuner_race_warmup(const struct fly_tuner *tuner, size_t place);
+/* How many steps the check of the chosen limit measures. */
+uint32_t tuner_race_check_steps(const struct fly_tuner *tuner);
+/* Which limit the race measures next, and for how many steps; false when it has settled. */
+bool tuner_race_next(const struct fly_tuner *tuner, size_t *out_place, uint32_t *out_steps);
+/* How many more steps the race wants of the limit on trial, after what was measured so far. */
+uint32_t tuner_race_more(struct fly_tuner *tuner, const struct tuner_visit *visit);
+/* Notes the step time of a check that was passed, for looks to be compared with. */
+void tuner_race_note_level(struct fly_tuner *tuner, double time_s);
+/* Adds the newest check or look to its limit's visits: as it would have been when the profile was measured.
+ */
+void tuner_race_add_check(struct fly_tuner *tuner);
+/* Which limit gets another look, if one is worth it and can be afforded; false for none. The look begins. */
+bool tuner_race_look(struct fly_tuner *tuner, size_t *out_place, uint32_t *out_steps);
+/* Takes the figures of the look that has ended; returns whether another limit is chosen now. */
+bool tuner_race_end_look(struct fly_tuner *tuner);
+
 /* tuner_window.c */
 
 void tuner_window_open(struct fly_tuner *tuner);
@@ -337,13 +369,23 @@ bool tuner_next_look(const struct fly_tuner *tuner, size_t *out_place);
 uint32_t tuner_look_steps(const struct fly_tuner *tuner);
 /* Adds one visit's measurement to the limit's point. */
 void tuner_add_visit(struct fly_tuner *tuner, size_t place, const struct tuner_visit *visit);
+/* Sets a limit's visits and its point, as they were before one was added. */
+void tuner_set_visits(struct fly_tuner *tuner, size_t place, const struct tuner_visits *visits,
+                      const struct fly_tuner_point *point);
 
 /* tuner_growth.c */
 
+/* What the limit on trial was measured to be so far, with this window. */
+struct tuner_visit tuner_visit_so_far(const struct fly_tuner *tuner, const struct tuner_window *window);
 /* Half width of the energy measured so far, as a fraction; NAN when not known. */
 double tuner_energy_error(const struct fly_tuner *tuner, const struct tuner_window *window);
+/*
+ * Whether the first steps of a window of the race took another time than the others, so that it has to begin
+ * anew. Collective.
+ */
+bool tuner_is_unsettled(struct fly_tuner *tuner);
 /* How many more steps than planned the limit on trial must be measured. */
-uint32_t tuner_steps_missing(const struct fly_tuner *tuner, const struct tuner_window *window);
+uint32_t tuner_steps_missing(struct fly_tuner *tuner, const struct tuner_window *window);
 
 /* tuner_settings.c */
 

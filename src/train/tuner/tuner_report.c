@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "policy/limit_arms.h"
 #include "train/tuner/tuner_choice.h"
 #include "train/tuner/tuner_pace.h"
 #include "train/tuner/workload_setting.h"
@@ -111,7 +112,7 @@ static struct pace_facts pace_facts(const struct fly_tuner *tuner, const struct 
     if (tuner->state == FLY_TUNER_SEARCHING || tuner->limit_count == 0 || chosen->mark != FLY_TUNER_VALID)
         return facts;
     facts.profile_s = chosen->time_s;
-    facts.error = tuner_half_width * hypot(chosen->time_error, tuner->check.time_error);
+    facts.error = limit_half_width * hypot(chosen->time_error, tuner->check.time_error);
     if (lowest == NULL || highest->mark != FLY_TUNER_VALID)
         return facts;
     facts.lowest_per_highest_s = lowest->time_s / highest->time_s;
@@ -154,6 +155,16 @@ int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out
     report.size = size;
     memcpy(out_report, &report, size < sizeof report ? size : sizeof report);
     return 0;
+}
+
+int tuner_report_chosen(const struct fly_tuner *tuner, struct fly_tuner_report *out_report)
+{
+    int code = fly_tuner_report(tuner, out_report);
+
+    if (code == 0 && tuner->state == FLY_TUNER_CHECKING && tuner->looking)
+        say(tuner, tuner->points[tuner->chosen].limit_w, tuner->other.standing_w, &out_report->limit_w,
+            &out_report->ceiling_mhz);
+    return code;
 }
 
 size_t fly_tuner_points(const struct fly_tuner *tuner, struct fly_tuner_point *out_points, size_t capacity)

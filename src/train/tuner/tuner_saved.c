@@ -70,16 +70,14 @@ static void forget_points(struct fly_tuner *tuner)
 }
 
 /*
- * Discards points that were measured when energy did not matter, where they may be too coarse now; returns
- * how many.
+ * Discards points that are too coarse for a plan along the grid; returns how many. The race takes errors as
+ * they are.
  */
 static size_t forget_coarse(struct fly_tuner *tuner)
 {
-    enum fly_objective_kind kind = tuner->options.objective.kind;
     size_t count = 0;
 
-    for (size_t i = 0;
-         kind != FLY_OBJECTIVE_TIME && kind != FLY_OBJECTIVE_LOWEST_LIMIT && i < tuner->limit_count; i++) {
+    for (size_t i = 0; tuner->options.carbon != NULL && i < tuner->limit_count; i++) {
         struct fly_tuner_point *point = &tuner->points[i];
 
         if (point->mark != FLY_TUNER_VALID || point->energy_error <= 2.0 * tuner->options.energy_tolerance)

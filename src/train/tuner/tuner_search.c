@@ -22,7 +22,10 @@ int tuner_search_all(struct fly_tuner *tuner, struct fly_error *out_error)
         limits_w[i] = tuner->points[i].limit_w;
     options.profile_count = tuner_measured_points(tuner, saved);
     tuner->window_steps = tuner->options.profile_steps;
-    tuner->looking = false;
+    tuner->looking = tuner->racing = false;
+    tuner->races &= tuner->options.knob != FLY_TUNER_PROFILE; /* these have no order */
+    tuner->open_count = tuner->limit_count;
+    tuner->level = 1.0;
     return fly_power_search_new(&options, &tuner->search, out_error);
 }
 
@@ -33,7 +36,7 @@ void tuner_search_one(struct fly_tuner *tuner, size_t place, uint32_t steps)
         .size = sizeof options,
         .limits_w = &tuner->points[place].limit_w,
         .limit_count = 1,
-        .warmup_steps = tuner->options.warmup_steps,
+        .warmup_steps = tuner_race_warmup(tuner, place),
         .profile_steps = steps,
         .objective = {.kind = FLY_OBJECTIVE_TIME, .max_slowdown = INFINITY},
     };
@@ -43,6 +46,7 @@ void tuner_search_one(struct fly_tuner *tuner, size_t place, uint32_t steps)
     tuner->window_steps = steps;
     tuner_rest(tuner, 0);
     tuner_window_forget(tuner);
+    tuner->restarts = 0;
     tuner->at = place;
     if (fly_power_search_new(&options, &tuner->search, NULL) < 0)
         tuner_fault(tuner, FLY_TUNER_NO_MEMORY, "no memory to measure a limit again");

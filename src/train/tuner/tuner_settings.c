@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The knob's settings: which ones are tried, and how texts name them. `limit_w` inside may be MHz outside. */
+/* The knob's settings: which ones are tried, whether all of them, and how texts name them. `limit_w` inside
+ * may be MHz outside. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,4 +155,15 @@ int tuner_take_settings(struct fly_tuner *tuner, const struct fly_tuner_options 
     }
     qsort(tuner->points, tuner->limit_count, sizeof tuner->points[0], compare_points);
     return code;
+}
+
+void tuner_measure_every_limit(struct fly_tuner *tuner)
+{
+    tuner->every_limit = true;
+    tuner->races = false;
+}
+
+void tuner_measure_profile(struct fly_tuner *tuner)
+{
+    tuner->races = false;
 }

@@ -44,25 +44,15 @@ static struct fly_tuner_point *find_point(struct fly_tuner *tuner, double limit_
     return &tuner->points[0];
 }
 
-/* What the limit on trial was measured to be, with this window; false when the window lacks a figure. */
-static bool take_visit(const struct fly_tuner *tuner, const struct tuner_window *window,
-                       struct tuner_visit *out_visit)
+/* Whether all windows of the limit on trial are there. */
+static bool is_complete(const struct fly_tuner *tuner)
 {
     struct fly_power_point measured[FLY_POWER_SEARCH_LIMITS_MAX];
     size_t count = fly_power_search_profile(tuner->search, measured, FLY_POWER_SEARCH_LIMITS_MAX);
-    double steps = (double)tuner->times.count;
 
     for (size_t i = 0; i < count; i++) {
-        double energy_j = measured[i].power_w * measured[i].time_s * steps;
-
-        if (measured[i].limit_w != tuner->points[tuner->at].limit_w)
-            continue;
-        *out_visit = (struct tuner_visit){.steps = steps,
-                                          .time_s = measured[i].time_s * steps,
-                                          .energy_j = energy_j,
-                                          .half_j = tuner_energy_error(tuner, window) * energy_j,
-                                          .time_error = window->time_error};
-        return true;
+        if (measured[i].limit_w == tuner->points[tuner->at].limit_w)
+            return true;
     }
     return false;
 }
@@ -111,36 +101,65 @@ static bool is_hopeless(struct fly_tuner *tuner, enum fly_tuner_mark mark)
 static bool grows(struct fly_tuner *tuner, const struct tuner_window *window,
                   struct fly_power_search_action *action)
 {
-    uint32_t steps = tuner_steps_missing(tuner, window);
+    bool anew = tuner_is_unsettled(tuner);
+    uint32_t steps = anew ? tuner->window_steps : tuner_steps_missing(tuner, window);
 
     if (steps == 0 || fly_power_search_extend(tuner->search, steps, action) < 0)
         return false;
     tuner->parts.extra_steps += steps;
+    if (anew && !action->close_window) {
+        tuner_window_drop(tuner);
+        tuner_window_forget(tuner);
+        tuner_window_open(tuner);
+    }
     return !action->close_window;
+}
+
+/* Keeps a window that an epoch's end cut, until the next epoch. */
+static void add_part(struct fly_tuner *tuner, const struct tuner_window *window)
+{
+    tuner->parts.energy_j += window->energy_j;
+    tuner->parts.half_j2 += window->half_j * window->half_j;
+    tuner->parts.time_s += window->time_s;
+}
+
+static void note_bound(struct fly_tuner *tuner, const struct tuner_window *window)
+{
+    struct fly_tuner_point *point = &tuner->points[tuner->at];
+
+    point->bound = bound_of(window, point->limit_w);
+    point->capped_share = window->capped_share;
+    if (tuner->options.knob == FLY_TUNER_POWER_LIMIT)
+        tuner->enforced_w[tuner->at] = window->enforced_w;
+    tuner->felt[tuner->at] = isfinite(window->most_felt) ? window->most_felt : NAN;
 }
 
 /* Takes a window of the search that counts: into the limit's point, or as a part of it. */
 static void take_window(struct fly_tuner *tuner, const struct tuner_window *window,
                         struct fly_power_search_action *action)
 {
-    struct fly_tuner_point *point = &tuner->points[tuner->at];
-    struct tuner_visit visit;
+    if (is_complete(tuner)) {
+        struct tuner_visit visit = tuner_visit_so_far(tuner, window);
 
-    point->bound = bound_of(window, point->limit_w);
-    point->capped_share = window->capped_share;
-    if (tuner->options.knob == FLY_TUNER_POWER_LIMIT)
-        tuner->enforced_w[tuner->at] = window->enforced_w;
-    if (take_visit(tuner, window, &visit)) {
         note_cost(tuner, &visit);
         tuner_add_visit(tuner, tuner->at, &visit);
         tuner_window_forget(tuner);
-        if (!tuner->looking)
+        if (!tuner->looking && !tuner->races)
             spare(tuner, action);
         return;
     }
-    tuner->parts.energy_j += window->energy_j;
-    tuner->parts.half_j2 += window->half_j * window->half_j;
-    tuner->parts.time_s += window->time_s;
+    add_part(tuner, window);
+}
+
+/* The same when settled: for the check, or for a look. */
+static void take_check(struct fly_tuner *tuner, const struct tuner_window *window)
+{
+    if (is_complete(tuner)) {
+        tuner->check = tuner_visit_so_far(tuner, window);
+        tuner_window_forget(tuner);
+        return;
+    }
+    add_part(tuner, window);
 }
 
 /* Takes the window's figures, tells the search, and gets its next action. */
@@ -168,9 +187,11 @@ void tuner_measured(struct fly_tuner *tuner, struct fly_power_search_action *act
                                     window.time_s, action);
     if (mark != FLY_TUNER_VALID)
         tuner_window_forget(tuner);
+    if (mark == FLY_TUNER_VALID && (searching || tuner->looking))
+        note_bound(tuner, &window);
     if (!searching) {
         if (mark == FLY_TUNER_VALID)
-            (void)take_visit(tuner, &window, &tuner->check);
+            take_check(tuner, &window);
         return;
     }
     if (!tuner->looking)

@@ -4,12 +4,12 @@
 
 #include <math.h>
 
-const double tuner_half_width = 1.96;
+#include "policy/limit_arms.h"
 
 /* 99th percentile of chi squared over its degrees of freedom: chance does not explain a larger value. */
 static const double chance[] = {6.63, 4.61, 3.78, 3.32, 3.02, 2.80, 2.64, 2.51, 2.41, 2.32};
-/* 95th percentile of Student's t; 3 where it is larger. */
-static const double student[] = {3.0, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81};
+/* 98th percentile of Student's t, since one looks at it more than once; 4 where it is larger. */
+static const double student[] = {4.0, 4.0, 3.48, 3.00, 2.76, 2.61, 2.52, 2.45, 2.40, 2.36};
 enum { KNOWN_DEGREES = sizeof chance / sizeof chance[0] };
 _Static_assert(sizeof student == sizeof chance, "a value for each");
 
@@ -37,7 +37,7 @@ static double of_degrees(const double *table, unsigned degrees)
 void tuner_visits_add(struct tuner_visits *visits, const struct tuner_visit *visit)
 {
     double step_s = visit->time_s / visit->steps, power_w = visit->energy_j / visit->time_s;
-    double power_error = visit->half_j / visit->energy_j / tuner_half_width;
+    double power_error = visit->half_j / visit->energy_j / limit_half_width;
     double error_s = visit->time_error * visit->time_s;
 
     visits->count++;

@@ -23,9 +23,6 @@ struct tuner_visits {
     double known_time2, known_power2; /* sums of the relative variances that visits' own errors explain */
 };
 
-/* How many standard deviations a half width of 95 % is. */
-extern const double tuner_half_width;
-
 void tuner_visits_add(struct tuner_visits *visits, const struct tuner_visit *visit);
 
 /* How much visits vary beyond what their own errors explain, as a fraction; 0: no sign of it. */
@@ -36,8 +33,8 @@ struct tuner_noise {
 struct tuner_noise tuner_visits_noise(const struct tuner_visits *visits, size_t count);
 
 /*
- * How many standard deviations a mean may be off, in 95 of 100 cases, when they are estimated from so few
- * visits; at most 3.
+ * How many standard deviations a mean may be off, to one side and in 98 of 100 cases, when they are estimated
+ * from so few visits; at most 4.
  */
 double tuner_noise_factor(const struct tuner_noise *noise);
 

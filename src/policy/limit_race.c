@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/limit_race.h"
+
+#include <math.h>
+
+#include "policy/limit_shape.h"
+
+/* A first measurement takes this long, within so many steps; but more than those in so short a time. */
+static const double first_s = 1.0, first_steps_least = 15.0, first_steps_most = 40.0, first_least_s = 0.3;
+/*
+ * A limit settles within some tens of milliseconds. One step is lost besides: it may have begun before.
+ */
+static const double warmup_s = 0.1;
+enum { WARMUP_STEPS_MOST = 10 };
+/*
+ * What the search may spend for each limit: a second, within so many steps, but as many as take so short a
+ * time. More where a limit may or may not
+ * keep the bound: later, looks at the highest limit are dear, and those at limits of nearly the same score
+ * cost next to nothing.
+ */
+static const double spent_s = 1.0, spent_steps_least = 22.0, spent_steps_bound = 42.0,
+                    spent_steps_most = 45.0, spent_least_s = 0.45;
+/* One step is lost when a limit is set. */
+static const double look_overhead = 0.5;
+enum { LOOKS_MOST = 100, LOOK_LONGER = 4 };
+
+static double within(double value, double least, double most)
+{
+    return fmin(fmax(value, least), most);
+}
+
+uint32_t limit_race_first_steps(const struct limit_race *race, double step_s)
+{
+    double most = fmax(first_steps_most, first_least_s / step_s);
+    double steps = ceil(within(first_s / step_s, first_steps_least, most));
+
+    return race->least_steps > 0 ? race->least_steps : (uint32_t)steps;
+}
+
+uint32_t limit_race_warmup_steps(double step_s)
+{
+    return (uint32_t)within(ceil(warmup_s / step_s) + 1.0, 2.0, WARMUP_STEPS_MOST);
+}
+
+static struct limit_race_action measure(size_t place, double steps)
+{
+    return (struct limit_race_action){LIMIT_RACE_MEASURE, place, (uint32_t)fmax(steps, 1.0)};
+}
+
+/* How many steps the search may still take, with a warm-up and a check to come. */
+static double left_steps(const struct limit_race *race, double step_s, double least)
+{
+    double first = limit_race_first_steps(race, step_s), warmup = limit_race_warmup_steps(step_s);
+    double each = within(spent_s / step_s, least, fmax(spent_steps_most, spent_least_s / step_s));
+
+    if (race->least_steps > 0)
+        each = fmax(each, 0.5 * (first + warmup));
+    return each * (double)race->arms.count - race->spent_steps - first - 2.0 * warmup;
+}
+
+/* The lowest score that a known arm may have beside that of the chosen one; NAN: not known. */
+static double optimistic(const struct limit_arms *arms, size_t place, size_t chosen)
+{
+    double error = hypot(limit_arms_deviation(arms, place), limit_arms_deviation(arms, chosen));
+
+    return limit_arms_score(arms, place) * (1.0 - limit_half_width * error);
+}
+
+/* Whether an arm could still be better than the chosen one, and keep the bound. */
+static bool contends(const struct limit_race *race, const struct limit_shape *shape, size_t place,
+                     size_t chosen)
+{
+    const struct limit_arms *arms = &race->arms;
+    double enough = (1.0 - arms->indifference) * limit_arms_score(arms, chosen), allowed_s;
+
+    if (place == chosen || place >= arms->open || arms->arms[place].left_out)
+        return false;
+    if (limit_arms_known(arms, place))
+        return limit_arms_may_keep_bound(arms, place) && !(optimistic(arms, place, chosen) >= enough);
+    if (arms->arms[place].limit > shape->binds_at)
+        return false;
+    allowed_s = arms->objective.max_slowdown * arms->arms[0].time_s *
+                (1.0 + limit_half_width * arms->arms[0].time_error);
+    return !(limit_shape_least_time(arms, place) > allowed_s) &&
+           !(limit_shape_least_score(shape, arms, place) >= enough);
+}
+
+/*
+ * The unknown contender to try next: the one with the least expected score among those that are expected to
+ * keep the bound, else the one that is expected to miss it by the least.
+ */
+static bool find_unknown(const struct limit_race *race, const struct limit_shape *shape, size_t chosen,
+                         size_t *out_place)
+{
+    const struct limit_arms *arms = &race->arms;
+    double allowed_s = arms->objective.max_slowdown * arms->arms[0].time_s, least = INFINITY;
+    bool found = false, within_bound = false;
+
+    for (size_t i = 0; i < arms->count; i++) {
+        struct limit_estimate estimate;
+        double rank;
+        bool keeps;
+
+        if (limit_arms_known(arms, i) || !contends(race, shape, i, chosen))
+            continue;
+        estimate = limit_shape_estimate(shape, arms, i);
+        keeps = !(estimate.time_s > allowed_s);
+        rank = keeps ? estimate.score : estimate.time_s;
+        if (found && (keeps < within_bound || (keeps == within_bound && rank >= least)))
+            continue;
+        found = true;
+        within_bound = keeps;
+        least = rank;
+        *out_place = i;
+    }
+    return found;
+}
+
+/* Whether a limit next to the chosen one is unknown: there the shape is held against what is measured. */
+static bool find_neighbour(const struct limit_race *race, const struct limit_shape *shape, size_t chosen,
+                           size_t *out_place)
+{
+    const struct limit_arms *arms = &race->arms;
+    const size_t places[] = {chosen + 1, chosen - 1}; /* one above place 0 is none */
+
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        if (places[i] >= arms->count || places[i] >= arms->open || limit_arms_known(arms, places[i]) ||
+            arms->arms[places[i]].left_out || arms->arms[places[i]].limit > shape->binds_at)
+            continue;
+        *out_place = places[i];
+        return true;
+    }
+    return false;
+}
+
+static bool find_known(const struct limit_race *race, const struct limit_shape *shape, size_t chosen,
+                       size_t *out_place)
+{
+    double least = INFINITY;
+    bool found = false;
+
+    for (size_t i = 0; i < race->arms.count; i++) {
+        double score;
+
+        if (!limit_arms_known(&race->arms, i) || !contends(race, shape, i, chosen))
+            continue;
+        score = optimistic(&race->arms, i, chosen);
+        if (found && !(score < least))
+            continue;
+        found = true;
+        least = score;
+        *out_place = i;
+    }
+    return found;
+}
+
+double limit_race_cost(const struct limit_race *race, size_t place, size_t chosen, double steps)
+{
+    const struct limit_arms *arms = &race->arms;
+    struct limit_shape shape = limit_shape_of(arms, race->is_clock);
+    struct limit_estimate here = limit_shape_estimate(&shape, arms, place);
+    double score = here.score / limit_arms_score(arms, chosen) - 1.0;
+    double time = here.time_s / (arms->objective.max_slowdown * arms->arms[0].time_s) - 1.0;
+
+    return steps * fmax(fmax(score, time), 0.0);
+}
+
+/* The part of an arm's time error that measuring it again makes smaller. */
+static double time_error(const struct limit_arms *arms, size_t place)
+{
+    const struct limit_arm *arm = &arms->arms[place];
+
+    return hypot(arm->time_error, arms->visit_time_noise / sqrt(arm->visits > 1 ? arm->visits : 1.0));
+}
+
+/* What a step under an arm costs in a look, in steps of the chosen limit. */
+static double step_cost(const struct limit_race *race, size_t place, size_t chosen)
+{
+    double steps = limit_race_first_steps(race, race->arms.arms[chosen].time_s);
+
+    return limit_race_cost(race, place, chosen, 1.0) + look_overhead / steps;
+}
+
+/*
+ * Of two arms the one whose error is larger for what it costs to make it smaller; the one that stands need
+ * not be much more certain.
+ */
+static size_t less_certain(const struct limit_race *race, size_t chosen, size_t one, double one_error,
+                           size_t other, double other_error)
+{
+    static const double rather = 2.0;
+
+    if (race->resting == one || race->resting == other)
+        return race->resting == one ? other : one;
+    /* A step makes the variance smaller by its square over what was paid for it. */
+    one_error /= pow(step_cost(race, one, chosen), 0.25);
+    other_error /= pow(step_cost(race, other, chosen), 0.25);
+    if (race->standing == one)
+        one_error *= rather;
+    if (race->standing == other)
+        other_error *= rather;
+    return one_error >= other_error ? one : other;
+}
+
+/* Whether a contender is better, and may or may not keep the bound. */
+static bool is_at_bound(const struct limit_arms *arms, size_t contender, size_t chosen)
+{
+    return !limit_arms_keeps_bound(arms, contender) &&
+           limit_arms_score(arms, contender) < limit_arms_score(arms, chosen);
+}
+
+/* Which arm decides between a contender and the chosen one. */
+static size_t decisive(const struct limit_race *race, size_t contender, size_t chosen)
+{
+    const struct limit_arms *arms = &race->arms;
+
+    if (is_at_bound(arms, contender, chosen))
+        return less_certain(race, chosen, contender, time_error(arms, contender), 0, time_error(arms, 0));
+    return less_certain(race, chosen, contender, limit_arms_deviation(arms, contender), chosen,
+                        limit_arms_deviation(arms, chosen));
+}
+
+/* As many steps again as were measured, within reason. */
+static double more_steps(const struct limit_race *race, size_t place)
+{
+    const struct limit_arm *arm = &race->arms.arms[place];
+    double first = limit_race_first_steps(race, arm->time_s);
+
+    return within(arm->steps, first, 4.0 * first);
+}
+
+/* Whether the highest limit is to be measured a second time before the race settles. */
+static bool wants_second(const struct limit_race *race, size_t chosen)
+{
+    return race->resting != 0 && isfinite(race->arms.objective.max_slowdown) && chosen != 0 &&
+           race->arms.arms[0].visits == 1;
+}
+
+/* The first arm of which figures can be had. */
+static size_t reference(const struct limit_arms *arms)
+{
+    size_t place = 0;
+
+    while (place < arms->count && arms->arms[place].left_out)
+        place++;
+    return place;
+}
+
+struct limit_race_action limit_race_next(const struct limit_race *race)
+{
+    const struct limit_arms *arms = &race->arms;
+    size_t top = reference(arms), chosen, place;
+    struct limit_shape shape;
+    double left, second;
+
+    if (top == arms->count || (top > 0 && isfinite(arms->objective.max_slowdown)))
+        return (struct limit_race_action){.verb = LIMIT_RACE_NOTHING};
+    if (!limit_arms_known(arms, top))
+        return measure(top, limit_race_first_steps(race, 1.0));
+    if (!limit_arms_choose(arms, &chosen))
+        return (struct limit_race_action){.verb = LIMIT_RACE_NOTHING};
+    shape = limit_shape_of(arms, race->is_clock);
+    second = wants_second(race, chosen) ? limit_race_first_steps(race, arms->arms[0].time_s) : 0.0;
+    left = left_steps(race, arms->arms[top].time_s, spent_steps_least) - second;
+    if (left > 0.0 &&
+        (find_unknown(race, &shape, chosen, &place) || find_neighbour(race, &shape, chosen, &place)))
+        return measure(place, limit_race_first_steps(race, arms->arms[top].time_s));
+    if (find_known(race, &shape, chosen, &place)) {
+        if (is_at_bound(arms, place, chosen))
+            left = left_steps(race, arms->arms[top].time_s, spent_steps_bound) - second;
+        place = decisive(race, place, chosen);
+        if (left > 0.0)
+            return measure(place, fmin(more_steps(race, place), left));
+    }
+    if (wants_second(race, chosen))
+        return measure(0, limit_race_first_steps(race, arms->arms[0].time_s));
+    return (struct limit_race_action){LIMIT_RACE_SETTLED, chosen, 0};
+}
+
+/* The arm that the shape alone ruled out and that would cost the least to try; false for none. */
+static bool find_untried(const struct limit_race *race, size_t chosen, size_t *out_place)
+{
+    double least = INFINITY;
+    bool found = false;
+
+    for (size_t i = 0; i < race->arms.count && i < race->arms.open; i++) {
+        double cost;
+
+        if (limit_arms_known(&race->arms, i) || race->arms.arms[i].left_out)
+            continue;
+        cost = limit_race_cost(race, i, chosen, 1.0);
+        if (found && cost >= least)
+            continue;
+        found = true;
+        least = cost;
+        *out_place = i;
+    }
+    return found;
+}
+
+struct limit_race_action limit_race_look(const struct limit_race *race, size_t chosen, double allowance)
+{
+    const struct limit_arms *arms = &race->arms;
+    double step_s = arms->arms[chosen].time_s;
+    double warmup = limit_race_warmup_steps(step_s);
+    double steps = fmax(limit_race_first_steps(race, step_s), ceil(first_s / step_s));
+    struct limit_shape shape = limit_shape_of(arms, race->is_clock);
+    double each, spare;
+    size_t place;
+
+    if (find_known(race, &shape, chosen, &place) && arms->arms[place].visits < LOOKS_MOST)
+        place = decisive(race, place, chosen);
+    else if (!find_unknown(race, &shape, chosen, &place) && !find_untried(race, chosen, &place))
+        return (struct limit_race_action){.verb = LIMIT_RACE_NOTHING};
+    each = limit_race_cost(race, place, chosen, 1.0);
+    spare = allowance - look_overhead - each * (steps + warmup);
+    if (spare < 0.0)
+        return (struct limit_race_action){.verb = LIMIT_RACE_NOTHING};
+    return measure(place, steps + fmin(spare / fmax(each, 1e-3), LOOK_LONGER * steps));
+}
