@@ -39,7 +39,7 @@ KINDS = (  # of a GPU each, by index
 ALWAYS = {index for index, kind in enumerate(KINDS) if kind.startswith("return") or kind == "missing"}
 SLOW = KINDS.index("slow 15ms")
 SOUND = len(KINDS)
-MACHINE = f"gpus={SOUND + 1},model=a100,counter-period-ms=20"
+MACHINE = f"gpus={SOUND + 1},model=a100,counter-period-ms=1"
 PROGRAM = ["sh", "-c", "echo hello; sleep 0.25; exit 7"]
 SYSTEM_CALLS = ("init", "shutdown", "count", "driver_version")
 
