@@ -105,6 +105,9 @@ NVML_MORE_FUNCTIONS(EMULATOR_DECLARE)
 /* Not part of NVML: the emulator's version. */
 EMULATOR_EXPORT const char *flyball_emulator_version(void);
 
+/* Not part of NVML: why the calling thread's last nvmlInit found no GPUs to emulate; "" when it did. */
+EMULATOR_EXPORT const char *flyball_emulator_complaint(void);
+
 /*
  * Not part of NVML: how the readings of a GPU are made, since settings may have changed them from the
  * board's. Times are in seconds; a window below 0 means that the reading does not exist. Returns an NVML

@@ -53,6 +53,11 @@ const char *flyball_emulator_version(void)
     return EMULATOR_VERSION;
 }
 
+const char *flyball_emulator_complaint(void)
+{
+    return call_library_complaint();
+}
+
 static int system_text(const char *function, char *out, unsigned bytes, const char *text)
 {
     struct call call;

@@ -230,8 +230,11 @@ int call_library_open(const char *function)
     int code = NVML_SUCCESS;
 
     pthread_mutex_lock(&library.mutex);
-    if (library.emulator == NULL && emulator_open_or_create(NULL, &library.emulator, &error) < 0)
+    complaint[0] = '\0';
+    if (library.emulator == NULL && emulator_open_or_create(NULL, &library.emulator, &error) < 0) {
         code = NVML_DRIVER_NOT_LOADED;
+        snprintf(complaint, sizeof complaint, "%s", error.text);
+    }
     if (code == NVML_SUCCESS) {
         count_anew();
         call.state = library.emulator->state;
@@ -244,7 +247,6 @@ int call_library_open(const char *function)
         library.emulator = NULL;
     }
     pthread_mutex_unlock(&library.mutex);
-    snprintf(complaint, sizeof complaint, "%s", error.text);
     return code;
 }
 
@@ -277,6 +279,7 @@ int call_text(char *out, unsigned bytes, const char *format, ...)
     int length;
 
     va_start(arguments, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it loses sight of va_start in what it inlines */
     length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if ((unsigned)length >= bytes)

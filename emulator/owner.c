@@ -9,18 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Whether the path still names the open file: another process may have put its own there. */
-static bool names(int directory, const char *name, int fd)
-{
-    struct stat there, open_file;
-
-    return fstat(fd, &open_file) == 0 && fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-           there.st_dev == open_file.st_dev && there.st_ino == open_file.st_ino;
-}
+#include "emulator/leftover.h"
 
 /*
  * The watcher's life. It is of no terminal and no process group of the owner's, and no signal that can be
@@ -28,12 +21,14 @@ static bool names(int directory, const char *name, int fd)
  */
 static void wait_for_owner(const struct emulator *emulator, int fd)
 {
-    char nothing;
+    char nothing = '\0';
 
     setsid();
-    while (read(fd, &nothing, 1) < 0 && errno == EINTR)
-        ;
-    if (emulator->state->owned && names(AT_FDCWD, emulator->path, emulator->owner_fd))
+    if (write(fd, &nothing, 1) == 1) {
+        while (read(fd, &nothing, 1) < 0 && errno == EINTR)
+            ;
+    }
+    if (emulator->state->owned && state_is_named(AT_FDCWD, emulator->path, emulator->owner_fd))
         unlink(emulator->path);
     _exit(0);
 }
@@ -42,9 +37,10 @@ void owner_watch(const struct emulator *emulator, struct owner_watcher *out_watc
 {
     sigset_t all, before;
     int ends[2];
+    char ready;
 
     *out_watcher = (struct owner_watcher){.fd = -1};
-    if (pipe2(ends, O_CLOEXEC) < 0)
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
@@ -53,11 +49,14 @@ void owner_watch(const struct emulator *emulator, struct owner_watcher *out_watc
         close(ends[1]);
         wait_for_owner(emulator, ends[0]);
     }
-    sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[0]);
     out_watcher->fd = ends[1];
     if (out_watcher->pid < 0)
         out_watcher->pid = 0;
+    /* Before it has left this process group, a signal to the whole group would end it too. */
+    while (out_watcher->pid > 0 && read(ends[1], &ready, 1) < 0 && errno == EINTR)
+        ;
+    sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 void owner_unwatch(struct owner_watcher *watcher)
@@ -92,7 +91,7 @@ static void sweep_file(int directory, const char *name)
 
     if (fd < 0)
         return;
-    if (is_orphan(fd) && names(directory, name, fd))
+    if (is_orphan(fd) && state_is_named(directory, name, fd))
         unlinkat(directory, name, 0);
     close(fd);
 }

@@ -22,7 +22,7 @@
  */
 struct owner_watcher {
     pid_t pid; /* 0: there is none */
-    int fd;    /* a pipe that the owner's end closes */
+    int fd;    /* a socket that the owner's end closes */
 };
 
 /* Starts the watcher. Where no process can be started, only the next state's maker removes the file. */

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "emulator/boards.h"
 #include "emulator/gpu.h"
+#include "emulator/leftover.h"
 #include "emulator/measured.h"
 #include "emulator/owner.h"
 
@@ -34,10 +35,10 @@ static const uint64_t identity_of_gpus = (UINT64_C(1) << 48) - 1;
 static const int64_t virtual_start_ns = INT64_C(1000) * NS_PER_S;
 static const int64_t virtual_date_ns = INT64_C(1767225600) * NS_PER_S; /* 2026-01-01 */
 
-static void read_boot(char out_boot[40])
+void state_read_boot(char out_boot[STATE_BOOT_BYTES])
 {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd >= 0 ? read(fd, out_boot, 39) : 0;
+    ssize_t length = fd >= 0 ? read(fd, out_boot, STATE_BOOT_BYTES - 1) : 0;
 
     out_boot[length > 0 ? length : 0] = '\0';
     if (fd >= 0)
@@ -108,7 +109,7 @@ static void init_state(struct emulator_state *state, const struct emulator_setti
 {
     state->bytes = bytes_of(settings->gpus);
     state->owned = kind->owned;
-    read_boot(state->boot);
+    state_read_boot(state->boot);
     init_mutex(&state->mutex);
     state->settings = *settings;
     state->workload = kind->workload;
@@ -233,19 +234,11 @@ static int create_file(const char *path, const struct emulator_settings *setting
     return code;
 }
 
-static bool is_stale(const struct emulator_state *state)
-{
-    char boot[40];
-
-    read_boot(boot);
-    return memcmp(state->magic, state_magic, sizeof state->magic) == 0 && strcmp(state->boot, boot) != 0;
-}
-
-static int not_a_state(const char *path, struct fly_error *out_error)
+static int damaged(const char *path, struct fly_error *out_error)
 {
     return error_set(out_error, FLY_EDATA,
-                     "'%s' is no emulator state of this version; remove it, or name another in "
-                     "FLYBALL_EMULATOR_STATE",
+                     "emulator state '%s' is damaged; remove it with 'flyball-emulator stop', or name "
+                     "another file in FLYBALL_EMULATOR_STATE",
                      path);
 }
 
@@ -263,15 +256,47 @@ static bool is_sound(const struct emulator_state *state)
     return true;
 }
 
-static int check(const struct emulator_state *state, const char *path, struct fly_error *out_error)
+/* Why the file cannot be opened. */
+static int refused(const char *path, int number, struct fly_error *out_error)
 {
-    if (!is_sound(state))
-        return not_a_state(path, out_error);
-    if (is_stale(state))
-        return error_set(out_error, FLY_ENOTFOUND,
-                         "emulator state '%s' is of an earlier boot; start one with 'flyball-emulator start'",
-                         path);
-    return 0;
+    struct stat file;
+
+    if (number == EACCES && lstat(path, &file) == 0 && file.st_uid != geteuid())
+        return error_set(out_error, FLY_EPERM,
+                         "emulator state '%s' belongs to user %u, who does not share it; name another file "
+                         "in FLYBALL_EMULATOR_STATE",
+                         path, (unsigned)file.st_uid);
+    return error_set(out_error,
+                     number == ENOENT   ? FLY_ENOTFOUND
+                     : number == EACCES ? FLY_EPERM
+                                        : FLY_EREAD,
+                     "emulator state '%s': %s; start one with 'flyball-emulator start'", path,
+                     strerror(number));
+}
+
+/* Whether the open file may be mapped. What a new state may replace counts as missing. */
+static int check_kind(int fd, const char *path, struct fly_error *out_error)
+{
+    static const struct {
+        int code;
+        const char *text; /* NULL: it may */
+    } answers[] = {
+        [STATE_USABLE] = {0, NULL},
+        [STATE_OF_EARLIER_BOOT] = {FLY_ENOTFOUND,
+                                   "is of an earlier boot; start one with 'flyball-emulator start'"},
+        [STATE_OF_OTHER_LAYOUT] = {FLY_ENOTFOUND, "is of another version of the emulator; start one with "
+                                                  "'flyball-emulator start'"},
+        [STATE_EMPTY] = {FLY_EDATA,
+                         "is empty; remove it with 'flyball-emulator stop', or name another file in "
+                         "FLYBALL_EMULATOR_STATE"},
+        [STATE_FOREIGN] = {FLY_EDATA, "is no file of the emulator; name another file in "
+                                      "FLYBALL_EMULATOR_STATE, or remove it"},
+    };
+    enum state_kind kind = state_kind(fd);
+
+    if (answers[kind].text == NULL)
+        return 0;
+    return error_set(out_error, answers[kind].code, "emulator state '%s' %s", path, answers[kind].text);
 }
 
 static int open_file(const char *path, struct emulator_state **out_state, struct fly_error *out_error)
@@ -282,21 +307,18 @@ static int open_file(const char *path, struct emulator_state **out_state, struct
     int code = 0;
 
     if (fd < 0)
-        return error_set(out_error,
-                         errno == ENOENT   ? FLY_ENOTFOUND
-                         : errno == EACCES ? FLY_EPERM
-                                           : FLY_EREAD,
-                         "emulator state '%s': %s; start one with 'flyball-emulator start'", path,
-                         strerror(errno));
-    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || (size_t)status.st_size < bytes_of(0) ||
-        (size_t)status.st_size > bytes_of(EMULATOR_GPUS_MAX))
-        code = not_a_state(path, out_error);
+        return refused(path, errno, out_error);
+    code = check_kind(fd, path, out_error);
+    if (code == 0 &&
+        (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || (size_t)status.st_size < bytes_of(0) ||
+         (size_t)status.st_size > bytes_of(EMULATOR_GPUS_MAX)))
+        code = damaged(path, out_error);
     if (code == 0)
         code = map(fd, path, (size_t)status.st_size, &state, out_error);
     close(fd);
-    if (code == 0 && (state == NULL || state->bytes != (uint64_t)status.st_size)) {
+    if (code == 0 && state != NULL && (state->bytes != (uint64_t)status.st_size || !is_sound(state))) {
         munmap(state, (size_t)status.st_size);
-        code = not_a_state(path, out_error);
+        code = damaged(path, out_error);
     }
     if (code == 0)
         *out_state = state;
@@ -314,26 +336,11 @@ int emulator_open(const char *path, struct emulator **out_emulator, struct fly_e
     code = choose_path(path, emulator->path, out_error);
     if (code == 0)
         code = open_file(emulator->path, &emulator->state, out_error);
-    if (code == 0)
-        code = emulator->state != NULL ? check(emulator->state, emulator->path, out_error)
-                                       : not_a_state(emulator->path, out_error);
     if (code < 0)
         emulator_close(emulator);
     else
         *out_emulator = emulator;
     return code;
-}
-
-/* No process uses a file of an earlier boot. */
-static void remove_stale(const char *path)
-{
-    struct emulator_state *state = NULL;
-
-    if (open_file(path, &state, NULL) < 0 || state == NULL)
-        return;
-    if (is_stale(state))
-        unlink(path);
-    munmap(state, state->bytes);
 }
 
 static int create(const char *path, const struct emulator_settings *given, int *out_owner_fd,
@@ -354,9 +361,10 @@ static int create(const char *path, const struct emulator_settings *given, int *
                          emulated_boards[settings->board].name);
     if (code == 0) {
         owner_sweep(chosen);
-        remove_stale(chosen);
-        code = create_file(chosen, settings, &kind, out_owner_fd, out_error);
+        code = leftover_remove(chosen, out_error);
     }
+    if (code == 0)
+        code = create_file(chosen, settings, &kind, out_owner_fd, out_error);
     return code < 0 ? code : emulator_open(chosen, out_emulator, out_error);
 }
 

@@ -18,10 +18,10 @@
  * The emulated machine: one file, mapped by every process that uses it.
  *
  * A robust mutex in it guards everything. A process that dies while it holds the mutex leaves usable data,
- * because what is counted is written before its count. A file of another version or of an earlier boot is
- * treated as missing.
+ * because what is counted is written before its count. A file of another layout that nobody uses and one of
+ * an earlier boot are treated as missing; see leftover.h.
  */
-enum { EMULATOR_SLOTS = 16, EMULATOR_PLANNED_MAX = 1024 };
+enum { EMULATOR_SLOTS = 16, EMULATOR_PLANNED_MAX = 1024, STATE_BOOT_BYTES = 40 };
 
 /* A load on a GPU. 0 W wanted means no work. Of several loads, the nature of the heaviest one counts. */
 struct emulator_load {
@@ -104,8 +104,8 @@ struct emulated_gpu {
 extern const char state_magic[32];
 
 struct emulator_state {
-    char magic[32];
-    char boot[40];
+    char magic[sizeof state_magic];
+    char boot[STATE_BOOT_BYTES];
     uint64_t bytes; /* of the file, for the GPUs that there are */
     bool owned;     /* goes with the process that holds the file's lock; see owner.h */
     pthread_mutex_t mutex;
@@ -137,7 +137,8 @@ bool emulator_default_path(char out_path[EMULATOR_PATH_MAX]);
 
 /*
  * Makes the machine and opens it; `path` NULL means the default path. Returns FLY_ESTATE when there is one
- * already, FLY_EWRITE, FLY_ELIMIT, and the errors of a fault script.
+ * already, FLY_EBUSY when a process uses one of another layout, FLY_EWRITE, FLY_ELIMIT, and the errors of a
+ * fault script.
  */
 int emulator_create(const char *path, const struct emulator_settings *settings,
                     struct emulator **out_emulator, struct fly_error *out_error);
@@ -157,6 +158,9 @@ void emulator_close(struct emulator *emulator);
 
 /* Removes the file; processes that have mapped it keep their mapping. Returns FLY_ENOTFOUND, FLY_EWRITE. */
 int emulator_remove(const char *path, struct fly_error *out_error);
+
+/* What distinguishes this boot from others; "" when the system does not say. */
+void state_read_boot(char out_boot[STATE_BOOT_BYTES]);
 
 void state_lock(struct emulator_state *state);
 void state_unlock(struct emulator_state *state);

@@ -270,9 +270,11 @@ def test_a_state_without_owner_is_reclaimed():
     alive, sleeper = running_command()
     for settings in ([], ["--state", os.environ["FLYBALL_EMULATOR_STATE"] + "-named"]):
         runner, command = running_command(*settings)
-        os.kill(watcher_of(runner, command), signal.SIGKILL)
-        os.kill(runner.pid, signal.SIGKILL)
+        processes = [watcher_of(runner, command), runner.pid]
+        for process in processes:
+            os.kill(process, signal.SIGKILL)
         runner.wait(timeout=20)
+        tap.equal(wait_until(lambda ended=processes[0]: not is_running(ended)), True)
         tap.equal(len(states()), 2, f"{states()}: a state that its owner left")
         tap.equal(emulator("start", *settings).returncode, 0)
         tap.equal(len(states()), 2, f"{states()}: the run's that is alive, and the new one")

@@ -20,6 +20,7 @@ static struct {
     NVML_MORE_FUNCTIONS(POINTER)
 #undef POINTER
     const char *(*flyball_emulator_version)(void);
+    const char *(*flyball_emulator_complaint)(void);
     int (*flyball_emulator_sensor)(struct nvml_device *, struct flyball_emulator_sensor *);
 } nvml;
 
@@ -50,6 +51,7 @@ static inline int load_library(void)
         NVML_FUNCTIONS(SYMBOL) NVML_MORE_FUNCTIONS(SYMBOL)
 #undef SYMBOL
             {"flyball_emulator_version", (void **)&nvml.flyball_emulator_version},
+        {"flyball_emulator_complaint", (void **)&nvml.flyball_emulator_complaint},
         {"flyball_emulator_sensor", (void **)&nvml.flyball_emulator_sensor},
     };
     void *handle = handle_of_library();

@@ -429,11 +429,13 @@ enum { NVML_INIT_NO_GPUS = 1, NVML_INIT_NO_ATTACH = 2, NVML_INIT_FORCE = 4 };
       (NVML_DEVICE, struct nvml_workloads_requested * requested))
 
 /*
- * Beyond NVML: an emulator's library exports this function, which returns its version, so that
- * every program can report that no hardware answered.
+ * Beyond NVML: an emulator's library exports these functions. The first returns its version, so that every
+ * program can report that no hardware answered; the second why the last initialisation found no emulated
+ * GPUs, "" when it did.
  */
 #define NVML_EMULATOR_SYMBOL "flyball_emulator_version"
-typedef const char *nvml_emulator_version_function(void);
+#define NVML_EMULATOR_COMPLAINT_SYMBOL "flyball_emulator_complaint"
+typedef const char *nvml_emulator_text_function(void);
 
 #define NVML_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type)
 #define NVML_AT(type, member, offset) _Static_assert(offsetof(type, member) == (offset), #type "." #member)

@@ -92,12 +92,26 @@ static int find_calls(struct nvml_library *library, const char *name, struct fly
     return 0;
 }
 
+/* What the library says itself if it is an emulator's; "" otherwise. */
+static const char *complaint_of(const struct nvml_library *library)
+{
+    const void *found = shared_object_find(&library->object, NVML_EMULATOR_COMPLAINT_SYMBOL);
+    nvml_emulator_text_function *complaint;
+
+    memcpy(&complaint, &found, sizeof complaint);
+    return complaint != NULL ? complaint() : "";
+}
+
 static int initialise(const struct nvml_library *library, const char *name, struct fly_error *out_error)
 {
     int code = library->call.init();
+    const char *complaint;
 
     if (code == NVML_SUCCESS || code == NVML_ALREADY_INITIALIZED)
         return 0;
+    complaint = complaint_of(library);
+    if (complaint[0] != '\0')
+        return error_set(out_error, FLY_ESTATE, "there are no emulated GPUs: %s", complaint);
     for (size_t i = 0; i < sizeof init_failures / sizeof init_failures[0]; i++) {
         if (init_failures[i].code == code)
             return error_set(out_error, init_failures[i].error, "library '%.200s' cannot be used: %s; %s",

@@ -65,6 +65,7 @@ void tuner_fault(struct fly_tuner *tuner, enum fly_tuner_reason reason, const ch
         return;
     tuner->reason = reason;
     va_start(arguments, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it loses sight of va_start in what it inlines */
     vsnprintf(tuner->report.text, sizeof tuner->report.text, format, arguments);
     va_end(arguments);
     tuner_turn_back(tuner);
