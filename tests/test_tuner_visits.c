@@ -68,9 +68,9 @@ static void test_limits_are_apart(void **state)
     assert_int_equal(noise.degrees, 2);
     check_double(noise.time, 0.0);
     check_double(noise.power, 0.0);
-    check_double(tuner_noise_factor(&noise), 4.0);
+    check_double(tuner_noise_factor(&noise), 5.0);
     noise.degrees = 1000;
-    check_double(tuner_noise_factor(&noise), 2.36);
+    check_double(tuner_noise_factor(&noise), 2.76);
     noise.degrees = 0;
     check_double(tuner_noise_factor(&noise), 0.0);
 }

@@ -28,7 +28,8 @@ void tuner_check_anew(struct fly_tuner *tuner)
 bool tuner_has_drifted(const struct fly_tuner *tuner, double time_s)
 {
     const struct fly_tuner_point *point = &tuner->points[tuner->chosen];
-    double error = limit_half_width * hypot(point->time_error, tuner->check.time_error);
+    double error =
+        limit_half_width * hypot(hypot(point->time_error, tuner->check.time_error), tuner->noise.time);
 
     return point->mark == FLY_TUNER_VALID && fabs(time_s / point->time_s - 1.0) > drift_fraction + error &&
            tuner->count.begun >= tuner->remeasure_from;

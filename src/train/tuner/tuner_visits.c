@@ -8,8 +8,8 @@
 
 /* 99th percentile of chi squared over its degrees of freedom: chance does not explain a larger value. */
 static const double chance[] = {6.63, 4.61, 3.78, 3.32, 3.02, 2.80, 2.64, 2.51, 2.41, 2.32};
-/* 98th percentile of Student's t, since one looks at it more than once; 4 where it is larger. */
-static const double student[] = {4.0, 4.0, 3.48, 3.00, 2.76, 2.61, 2.52, 2.45, 2.40, 2.36};
+/* 99th percentile of Student's t, since one looks at it more than once; 5 where it is larger. */
+static const double student[] = {5.0, 5.0, 4.54, 3.75, 3.36, 3.14, 3.00, 2.90, 2.82, 2.76};
 enum { KNOWN_DEGREES = sizeof chance / sizeof chance[0] };
 _Static_assert(sizeof student == sizeof chance, "a value for each");
 

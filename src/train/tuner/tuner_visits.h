@@ -33,8 +33,8 @@ struct tuner_noise {
 struct tuner_noise tuner_visits_noise(const struct tuner_visits *visits, size_t count);
 
 /*
- * How many standard deviations a mean may be off, to one side and in 98 of 100 cases, when they are estimated
- * from so few visits; at most 4.
+ * How many standard deviations a mean may be off, to one side and in 99 of 100 cases, when they are estimated
+ * from so few visits; at most 5.
  */
 double tuner_noise_factor(const struct tuner_noise *noise);
 
