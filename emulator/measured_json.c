@@ -160,7 +160,7 @@ static int take(struct source *source, struct measured *measured, struct fly_err
     if (head.format == NULL || strcmp(head.format, saved_format) != 0)
         return error_set(
             out_error, FLY_EDATA,
-            "%s: field 'schema': expected flyball.profile/2, or a field 'format' with '%s'; choose "
+            "%s: field 'schema': expected flyball.profile/3, or a field 'format' with '%s'; choose "
             "a file that 'flyball profile' or 'flyball record' wrote",
             source->path, saved_format);
     if (head.knob != NULL && head.knob[0] != '\0' && strcmp(head.knob, "power") != 0)

@@ -113,6 +113,7 @@ def check_rows(rows):
     valid = [row for row in rows if row["mark"] == "valid"]
     first = rows[0]
     tap.equal([row["limit_w"] for row in rows], LIMITS)
+    tap.equal([row["enforced_w"] for row in valid], [row["limit_w"] for row in valid])
     tap.equal(len(valid) >= len(LIMITS) - 2, True, rows)
     for row in valid:
         tap.equal(abs(row["power_w"] * row["step_time_s"] / row["step_energy_j"] - 1) < 1e-9, True, row)
@@ -228,7 +229,7 @@ def test_whole_profile():
         check_text(results[1][1])
         rows = list(csv.DictReader(io.StringIO(results[2][1])))
         tap.equal([float(row["limit_w"]) for row in rows], LIMITS)
-        tap.equal({row["schema"] for row in rows}, {"flyball.profile/2"})
+        tap.equal({row["schema"] for row in rows}, {"flyball.profile/3"})
         for options in (["--profile", str(saved)], ["--profile-directory", str(directory)]):
             said, talk = tuned(*options, *key)
             tap.contains(said["profile"], f"reused {len(valid)} of {len(LIMITS)} limits from '", options)
@@ -236,8 +237,20 @@ def test_whole_profile():
         check_refused(saved, key)
 
 
+def test_enforced_below_what_is_asked_for():
+    """What the board enforces stands beside each limit, and limits above it are not tried by another name."""
+    with machine(*EXACT, "--enforced-w", "250", gpus=1):
+        result = profile(long(), "--format", "json")
+        document = json.loads(result.stdout)
+        tap.equal((document["complete"], limits()), (True, [DEFAULT_W]), result.stderr)
+        for row in document["rows"]:
+            expected = "enforced lower" if 250 <= row["limit_w"] < DEFAULT_W else "valid"
+            tap.equal((row["mark"], row["enforced_w"]), (expected, min(row["limit_w"], 250)), row)
+        tap.contains(profile(long(), "--profile-steps", "10").stdout, "enforced (W)")
+
+
 def check_document(document, talk):
-    tap.equal((document["schema"], document["complete"], document["not_complete_because"]), ("flyball.profile/2", True, None), talk)
+    tap.equal((document["schema"], document["complete"], document["not_complete_because"]), ("flyball.profile/3", True, None), talk)
     tap.equal((document["job"], document["batch_size"], document["limits"], document["start_limit_w"], document["eta"]),
               ("net", 256, len(LIMITS), 400.0, 0.7))
     tap.equal([gpu["emulated"] for gpu in document["gpus"]], [True])

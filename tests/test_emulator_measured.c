@@ -146,8 +146,8 @@ static const struct {
     {"limit_w,power_w,time_s\n100,90,zero\n", "", FLY_EDATA,
      ":2: column 'time_s': expected a number above 0, found 'zero'"},
     {"{", "", FLY_EDATA, ":1: no JSON"},
-    {"{\"schema\": \"flyball.run/1\"}", "", FLY_EDATA, "field 'schema': expected flyball.profile/2"},
-    {"{\"schema\": \"flyball.profile/2\"}", "", FLY_EDATA, "field 'gpus': expected"},
+    {"{\"schema\": \"flyball.run/1\"}", "", FLY_EDATA, "field 'schema': expected flyball.profile/3"},
+    {"{\"schema\": \"flyball.profile/3\"}", "", FLY_EDATA, "field 'gpus': expected"},
     {"{\"schema\": \"flyball.profile/2\", \"gpus\": [{\"name\": \"A40\"}],\n\"rows\": [\n{\"limit_w\": "
      "\"high\"}]}",
      "", FLY_EDATA, ":3: field 'rows[0].limit_w': expected a number above 0"},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "meter_fixture.h"
+#include "train/tuner/tuner.h"
 #include "tuner_bench.h"
 
 static const struct fly_objective energy = {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY};
@@ -315,6 +316,52 @@ static void check_enforced(const struct fly_tuner *tuner, const struct tuner_pro
     }
 }
 
+/* Limits above what is enforced are not measured after the highest, and say why. */
+static void check_other_names(const struct fly_tuner *tuner, double enforced_w, bool all_measured)
+{
+    struct fly_tuner_point points[TUNER_LIMITS_MAX];
+    size_t count = fly_tuner_points(tuner, points, TUNER_LIMITS_MAX);
+
+    assert_int_equal(points[0].mark, FLY_TUNER_VALID);
+    for (size_t i = 1; i < count; i++) {
+        if (points[i].limit_w >= enforced_w) {
+            assert_int_equal(points[i].mark, FLY_TUNER_ENFORCED_LOWER);
+            check_double(fly_tuner_enforced_w(tuner, i), enforced_w);
+        } else if (all_measured) {
+            assert_int_equal(points[i].mark, FLY_TUNER_VALID);
+        } else {
+            assert_int_not_equal(points[i].mark, FLY_TUNER_ENFORCED_LOWER);
+        }
+    }
+}
+
+/* Every limit is measured once, and none twice by another name; of two boards, all have to enforce less. */
+static void test_limits_by_another_name(void **state)
+{
+    (void)state;
+    for (size_t gpus = 1; gpus <= 2; gpus++) {
+        struct tuner_profile profile;
+        struct tuner_bench bench;
+        struct fly_tuner_options options;
+        struct fly_tuner *tuner;
+
+        tuner_profile_made(&profile, gpus);
+        tuner_bench_start(&bench, &profile, "exact");
+        options = tuner_bench_options(&bench, energy);
+        if (gpus == 1)
+            tuner_bench_enforce(&bench, 200.0);
+        else
+            emulator_set_enforced_w(bench.emulator, 0, 200.0);
+        tuner = tuner_bench_tuner(&bench, &options);
+        tuner_measure_every_limit(tuner);
+        assert_int_equal(tuner_bench_settle(&bench, tuner, 0).state, FLY_TUNER_SETTLED);
+        check_other_names(tuner, gpus == 1 ? 200.0 : INFINITY, true);
+        check_double(fly_tuner_enforced_w(tuner, 0), 200.0);
+        fly_tuner_free(tuner);
+        tuner_bench_stop(&bench);
+    }
+}
+
 /* A board that enforces less than was asked for: what is enforced binds, and the points say so. */
 static void test_enforced_below_requested(void **state)
 {
@@ -335,6 +382,7 @@ static void test_enforced_below_requested(void **state)
     assert_int_equal(report.state, FLY_TUNER_SETTLED);
     check_double(fly_tuner_enforced_w(tuner, 0), 200.0);
     check_enforced(tuner, &profile);
+    check_other_names(tuner, 200.0, false);
     assert_true(isnan(fly_tuner_enforced_w(tuner, profile.count)));
     fly_tuner_free(tuner);
 
@@ -348,6 +396,7 @@ static void test_enforced_below_requested(void **state)
     assert_int_equal(report.state, FLY_TUNER_SETTLED);
     check_double(fly_tuner_enforced_w(tuner, 0), 150.0);
     check_enforced(tuner, &profile);
+    check_other_names(tuner, 150.0, false);
     fly_tuner_free(tuner);
     tuner_bench_stop(&bench);
 }
@@ -413,6 +462,7 @@ int main(void)
         cmocka_unit_test(test_survived),
         cmocka_unit_test(test_no_longer_honoured),
         cmocka_unit_test(test_enforced_below_requested),
+        cmocka_unit_test(test_limits_by_another_name),
         cmocka_unit_test(test_spoiled),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_disabled),

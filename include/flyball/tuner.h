@@ -204,6 +204,7 @@ enum fly_tuner_mark {
     FLY_TUNER_HOT,          /* measured while heat held a GPU down */
     FLY_TUNER_BRAKED,       /* while something outside the board did */
     FLY_TUNER_NO_ENERGY,
+    FLY_TUNER_ENFORCED_LOWER, /* not tried: the boards enforce less, which a higher limit stands for */
 };
 FLY_API const char *fly_tuner_mark_name(enum fly_tuner_mark mark);
 
@@ -322,8 +323,9 @@ FLY_API int fly_tuner_point_profile(const struct fly_tuner *tuner, size_t place)
 
 /*
  * The least power limit that a GPU enforced while the point at that place of fly_tuner_points was
- * measured, in W. A board may enforce less than was asked for; then this is what bound. NAN when no
- * driver says, when the point was not measured here, and when the knob is the clock.
+ * measured, in W. A board may enforce less than was asked for; then this is what bound, and lower limits
+ * that it does not reach are not tried: their mark is FLY_TUNER_ENFORCED_LOWER. NAN when no driver says,
+ * when the point was not measured here, and when the knob is the clock.
  */
 FLY_API double fly_tuner_enforced_w(const struct fly_tuner *tuner, size_t place);
 

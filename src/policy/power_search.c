@@ -8,6 +8,7 @@
 #include <flyball/power_selector.h>
 
 #include "base/error.h"
+#include "policy/power_search_spare.h"
 
 enum limit_state { LIMIT_OPEN, LIMIT_MEASURED, LIMIT_LEFT_OUT };
 
@@ -375,6 +376,14 @@ int fly_power_search_skip_warmup(struct fly_power_search *search)
         return FLY_ESTATE;
     search->countdown = 0;
     return 0;
+}
+
+void power_search_spare(struct fly_power_search *search, double limit_w)
+{
+    struct limit *limit = find_limit(search, limit_w);
+
+    if (limit != NULL && limit->state == LIMIT_OPEN && limit != &search->limits[search->at])
+        limit->state = LIMIT_LEFT_OUT;
 }
 
 int fly_power_search_finish(struct fly_power_search *search, struct fly_power_search_action *out_action)

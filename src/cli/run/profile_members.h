@@ -5,7 +5,7 @@
 #include "cli/kit/table.h"
 #include "cli/run/profile_result.h"
 
-/* Adds the members that "flyball.profile/2" has beside the points. */
+/* Adds the members that "flyball.profile/3" has beside the points. */
 void profile_members_add(struct table *table, const struct profile_result *result);
 
 #endif

@@ -14,7 +14,7 @@ enum { TEXT_MAX = 1 << 18, WORD_MAX = 128 };
 
 static const double percent = 100, ms_per_s = 1e3;
 
-static const char schema[] = "flyball.profile/2";
+static const char schema[] = "flyball.profile/3";
 
 static const char *const bound_names[] = {
     [FLY_TUNER_BOUND_UNKNOWN] = "unknown", [FLY_TUNER_UNBOUND] = "no", [FLY_TUNER_BOUND] = "yes"};
@@ -82,13 +82,15 @@ static const char no_highest[] = PROFILE_NO_HIGHEST, no_reason[] = "it was not m
 /* The columns at both ends. */
 static const struct meaning ends[] = {
     {"limit_w", "limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE, "Power limit of each GPU."},
+    {"enforced_w", "enforced (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
+     "The least power limit that a board enforced meanwhile, which may be lower."},
     {"ceiling_mhz", "ceiling (MHz)", MEANING_REAL, 0, "MHz", MEANING_GAUGE,
      "Ceiling on the clock of each GPU; the highest means none."},
     {"mark", "", MEANING_TEXT, 0, NULL, MEANING_FACT, "What became of the limit's measurement."},
     {"bound", "bound", MEANING_TEXT, 0, NULL, MEANING_FACT,
      "Whether the limit held the GPUs down: 'yes', 'no' or 'unknown'."},
 };
-enum { END_LIMIT, END_CEILING, END_MARK, END_BOUND };
+enum { END_LIMIT, END_ENFORCED, END_CEILING, END_MARK, END_BOUND, END_COUNT };
 const struct quantities profile_ends_quantities = {"a power limit", QUANTITIES(ends)};
 
 /* The columns between the limit and its word. */
@@ -133,7 +135,7 @@ static const struct field fields[] = {
     {TABLE_SHOWN("capped %", MEANING_REAL, 0), PART_PEOPLE, capped_percent, "the driver does not say"},
 };
 const struct quantities profile_quantities = {"a power limit", QUANTITIES_IN(fields, column)};
-enum { FIELD_COUNT = sizeof fields / sizeof fields[0], COLUMN_MAX = FIELD_COUNT + 4 };
+enum { FIELD_COUNT = sizeof fields / sizeof fields[0], COLUMN_MAX = FIELD_COUNT + END_COUNT };
 
 static bool is_shown(const struct field *field, bool for_people)
 {
@@ -150,8 +152,10 @@ static size_t make_columns(const struct profile_result *result, bool for_people,
 {
     size_t count = 0;
 
-    if (has_limits(result))
+    if (has_limits(result)) {
         columns[count++] = ends[END_LIMIT];
+        columns[count++] = ends[END_ENFORCED];
+    }
     if (result->of_clock)
         columns[count++] = ends[END_CEILING];
     for (int i = 0; i < FIELD_COUNT; i++) {
@@ -172,6 +176,22 @@ static const char *word_of(const struct fly_tuner_point *point)
     return point->bound == FLY_TUNER_UNBOUND ? "it never bound" : "";
 }
 
+/* The limit that was asked for, and what the boards made of it. */
+static void add_limits(struct table *table, const struct profile_result *result,
+                       const struct fly_tuner_point *point, bool for_people)
+{
+    double enforced_w = result->tune->enforced_w[point - result->tune->points];
+
+    table_add_real(table, point->limit_w);
+    if (isfinite(enforced_w))
+        table_add_real(table, enforced_w);
+    else
+        table_add_unavailable(table, for_people ? "-" : NULL,
+                              !isnan(point->ceiling_mhz)              ? "it is a ceiling's"
+                              : point->mark == FLY_TUNER_NOT_MEASURED ? no_reason
+                                                                      : "the driver does not say");
+}
+
 static void add_row(struct table *table, const struct profile_result *result,
                     const struct fly_tuner_point *point, bool for_people)
 {
@@ -180,7 +200,7 @@ static void add_row(struct table *table, const struct profile_result *result,
 
     snprintf(reason, sizeof reason, "the limit's mark is '%s'", fly_tuner_mark_name(point->mark));
     if (has_limits(result))
-        table_add_real(table, point->limit_w);
+        add_limits(table, result, point, for_people);
     if (result->of_clock && isnan(point->ceiling_mhz))
         table_add_unavailable(table, for_people ? "-" : NULL, "it stood without a ceiling");
     else if (result->of_clock)

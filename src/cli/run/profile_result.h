@@ -62,7 +62,7 @@ const char *profile_noun(const struct profile_result *result);
 
 extern const struct quantities profile_quantities, profile_ends_quantities;
 
-/* "flyball.profile/2" as table, JSON or CSV. */
+/* "flyball.profile/3" as table, JSON or CSV. */
 int profile_report_emit(const struct cli_call *call, const struct profile_result *result,
                         struct fly_error *out_error);
 

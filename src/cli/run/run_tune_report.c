@@ -146,12 +146,21 @@ void run_tune_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
         snprintf(text, STATUS_TEXT_MAX, "flyball: waiting for the program's first step");
 }
 
+static bool is_enforced_lower(const struct run_tune *tune, size_t place)
+{
+    return tune->enforced_w[place] < tune->points[place].limit_w - limit_rounding_w;
+}
+
 static void put_point(const struct run_tune *tune, size_t place, struct buffer *out)
 {
     const struct fly_tuner_point *point = &tune->points[place];
     char text[WISH_MAX];
 
     buffer_printf(out, "    %s  ", point_text(tune, place, text));
+    if (point->mark == FLY_TUNER_ENFORCED_LOWER) {
+        buffer_printf(out, "not tried, since the board enforces %.4g W\n", tune->enforced_w[place]);
+        return;
+    }
     if (point->mark != FLY_TUNER_VALID) {
         buffer_printf(out, "%s\n", fly_tuner_mark_name(point->mark));
         return;
@@ -161,7 +170,7 @@ static void put_point(const struct run_tune *tune, size_t place, struct buffer *
         buffer_printf(out, " %s %.0f %%", amount_plus_minus(), point->energy_error * percent);
     buffer_printf(out, " for a step, %.4g W drawn%s", point->power_w,
                   point->bound == FLY_TUNER_UNBOUND ? "; it never bound" : "");
-    if (tune->enforced_w[place] < point->limit_w - limit_rounding_w)
+    if (is_enforced_lower(tune, place))
         buffer_printf(out, "; enforced at %.4g W", tune->enforced_w[place]);
     buffer_puts(out, "\n");
 }
@@ -279,6 +288,9 @@ static void put_choice(const struct run_tune *tune, struct buffer *out)
     if (report->backoffs > 0)
         buffer_printf(out, "; backed off %u times", report->backoffs);
     buffer_puts(out, "\n");
+    if (is_enforced_lower(tune, (size_t)(chosen - tune->points)))
+        buffer_printf(out, "    the board enforces %.4g W of these %g W\n",
+                      tune->enforced_w[chosen - tune->points], chosen->limit_w);
     put_pace(report, out);
 }
 

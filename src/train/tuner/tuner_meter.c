@@ -34,10 +34,10 @@ bool tuner_is_gpu(const struct fly_tuner *tuner, size_t device)
     return is_gpu(tuner->options.meter, device);
 }
 
-double tuner_enforced_w(const struct fly_tuner *tuner)
+double tuner_enforced_w(const struct fly_tuner *tuner, double *out_most_w)
 {
     const struct device_list *list = meter_devices(tuner->options.meter);
-    double least_w = INFINITY;
+    double least_w = INFINITY, most_w = -INFINITY;
 
     for (size_t i = 0; i < list->count && tuner->options.knob == FLY_TUNER_POWER_LIMIT; i++) {
         struct device_reading reading;
@@ -48,7 +48,9 @@ double tuner_enforced_w(const struct fly_tuner *tuner)
         device_read(&list->devices[i], tuner->clock, QUANTITY_BIT(QUANTITY_POWER_LIMIT_ENFORCED), &reading);
         if (enforced->state == READING_OK)
             least_w = fmin(least_w, (double)enforced->value / 1e3);
+        most_w = fmax(most_w, enforced->state == READING_OK ? (double)enforced->value / 1e3 : INFINITY);
     }
+    *out_most_w = isinf(least_w) ? INFINITY : most_w;
     return least_w;
 }
 

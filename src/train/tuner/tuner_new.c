@@ -162,8 +162,10 @@ static struct fly_tuner *make(const struct fly_tuner_options *options, const str
     tuner->fixed_warmup = options->warmup_steps > 0;
     tuner->least_steps = options->profile_steps;
     tuner->level = 1.0;
-    for (size_t i = 0; i < FLY_POWER_SEARCH_LIMITS_MAX; i++)
+    for (size_t i = 0; i < FLY_POWER_SEARCH_LIMITS_MAX; i++) {
         tuner->felt[i] = NAN;
+        tuner->enforced_most_w[i] = INFINITY;
+    }
     fill_defaults(&tuner->options);
     if (options->carbon != NULL)
         tuner->options.objective = tuner_carbon_objective(options);

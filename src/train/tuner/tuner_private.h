@@ -61,6 +61,7 @@ struct tuner_window {
     double least_felt;   /* mean of what the knob bounds (W or MHz), of the GPU with the least */
     double most_felt;    /* the same of the GPU with the most; -INFINITY, INFINITY: not known */
     double enforced_w;   /* the least power limit that a GPU enforces; INFINITY: not known */
+    double enforced_most_w; /* the highest; INFINITY also when not all are known */
     bool honoured;
 };
 
@@ -136,6 +137,8 @@ struct fly_tuner {
     struct fly_tuner_point points[FLY_POWER_SEARCH_LIMITS_MAX]; /* highest first */
     bool saved[FLY_POWER_SEARCH_LIMITS_MAX];                    /* the point was read from a file */
     double enforced_w[FLY_POWER_SEARCH_LIMITS_MAX]; /* while the point was measured; INFINITY: not known */
+    double
+        enforced_most_w[FLY_POWER_SEARCH_LIMITS_MAX]; /* the same of the GPU with the most, in this search */
     double felt[FLY_POWER_SEARCH_LIMITS_MAX]; /* of what the knob bounds, by the GPU with the most; NAN */
     struct tuner_visits visits[FLY_POWER_SEARCH_LIMITS_MAX]; /* of this search and of the check after it */
     struct tuner_noise noise;
@@ -340,9 +343,9 @@ bool tuner_has_energy(const struct fly_device_energy *energy);
 double tuner_gpu_energy_j(struct fly_tuner *tuner, double *out_half_j);
 /*
  * The least power limit that a GPU of this rank enforces, which may be lower than what was asked for;
- * INFINITY when no driver says, or the knob is the clock.
+ * INFINITY when no driver says, or the knob is the clock. Stores the highest; INFINITY unless all say.
  */
-double tuner_enforced_w(const struct fly_tuner *tuner);
+double tuner_enforced_w(const struct fly_tuner *tuner, double *out_most_w);
 /* Discards the sums of the limit on trial: they do not count, or were taken already. */
 void tuner_window_forget(struct fly_tuner *tuner);
 /* Ends an open window whose figures are not needed. */

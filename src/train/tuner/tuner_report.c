@@ -15,9 +15,9 @@ static const char *const reason_names[] = {
 _Static_assert(sizeof reason_names / sizeof reason_names[0] == FLY_TUNER_STEERED + 1, "a name for each");
 
 static const char *const mark_names[] = {
-    "not measured", "valid", "not honoured", "hot", "braked", "no energy",
+    "not measured", "valid", "not honoured", "hot", "braked", "no energy", "enforced lower",
 };
-_Static_assert(sizeof mark_names / sizeof mark_names[0] == FLY_TUNER_NO_ENERGY + 1, "a name for each");
+_Static_assert(sizeof mark_names / sizeof mark_names[0] == FLY_TUNER_ENFORCED_LOWER + 1, "a name for each");
 
 static const char *const pace_names[] = {"GPU", "pauses", "waits", "flat", "unsteady", "scatter"};
 _Static_assert(sizeof pace_names / sizeof pace_names[0] == FLY_TUNER_PACE_SCATTER + 1, "a name for each");
@@ -32,7 +32,7 @@ const char *fly_tuner_reason_name(enum fly_tuner_reason reason)
 
 const char *fly_tuner_mark_name(enum fly_tuner_mark mark)
 {
-    return (unsigned)mark <= FLY_TUNER_NO_ENERGY ? mark_names[mark] : "unknown";
+    return (unsigned)mark <= FLY_TUNER_ENFORCED_LOWER ? mark_names[mark] : "unknown";
 }
 
 const char *fly_tuner_pace_name(enum fly_tuner_pace pace)

@@ -2,6 +2,7 @@
 /* Judges the window of the limit on trial: whether it counts, goes on, or makes other windows unnecessary. */
 #include <math.h>
 
+#include "policy/power_search_spare.h"
 #include "train/tuner/tuner_choice.h"
 #include "train/tuner/tuner_private.h"
 
@@ -129,9 +130,45 @@ static void note_bound(struct fly_tuner *tuner, const struct tuner_window *windo
 
     point->bound = bound_of(window, point->limit_w);
     point->capped_share = window->capped_share;
-    if (tuner->options.knob == FLY_TUNER_POWER_LIMIT)
-        tuner->enforced_w[tuner->at] = window->enforced_w;
     tuner->felt[tuner->at] = isfinite(window->most_felt) ? window->most_felt : NAN;
+}
+
+/*
+ * Whether the limit is that of another point by another name: the boards enforced no more than it under a
+ * higher one.
+ */
+static bool is_other_name(const struct fly_tuner *tuner, size_t place)
+{
+    for (size_t i = 0; i < place; i++) {
+        double most_w = tuner->enforced_most_w[i];
+
+        if (!tuner_is_same(tuner, most_w, tuner->points[i].limit_w) && most_w < tuner->points[i].limit_w &&
+            (tuner->points[place].limit_w > most_w ||
+             tuner_is_same(tuner, most_w, tuner->points[place].limit_w)))
+            return true;
+    }
+    return false;
+}
+
+/* Leaves out the limits above what the boards enforce now under the limit on trial. */
+static void note_enforced(struct fly_tuner *tuner, const struct tuner_window *window)
+{
+    if (tuner->options.knob != FLY_TUNER_POWER_LIMIT)
+        return;
+    tuner->enforced_w[tuner->at] = window->enforced_w;
+    tuner->enforced_most_w[tuner->at] = window->enforced_most_w;
+    for (size_t i = 0; i < tuner->limit_count; i++) {
+        struct fly_tuner_point *point = &tuner->points[i];
+        bool other_name = is_other_name(tuner, i);
+
+        if (point->mark == FLY_TUNER_NOT_MEASURED && i != tuner->at && other_name) {
+            point->mark = FLY_TUNER_ENFORCED_LOWER;
+            tuner->enforced_w[i] = window->enforced_w;
+            power_search_spare(tuner->search, point->limit_w);
+        } else if (point->mark == FLY_TUNER_ENFORCED_LOWER && !other_name) {
+            point->mark = FLY_TUNER_NOT_MEASURED;
+        }
+    }
 }
 
 /* Takes a window of the search that counts: into the limit's point, or as a part of it. */
@@ -183,6 +220,8 @@ void tuner_measured(struct fly_tuner *tuner, struct fly_power_search_action *act
         return;
     if (!tuner_window_end(tuner, &window))
         return;
+    if (mark == FLY_TUNER_VALID && (searching || tuner->looking))
+        note_enforced(tuner, &window);
     (void)fly_power_search_measured(tuner->search, mark == FLY_TUNER_VALID ? window.energy_j : NAN,
                                     window.time_s, action);
     if (mark != FLY_TUNER_VALID)

@@ -78,7 +78,7 @@ void tuner_turn(struct fly_tuner *tuner, double limit_w)
     const struct fly_turner *turner = tuner->options.turner;
     struct fly_error error = {.text = ""};
     char text[TUNER_SETTING_MAX];
-    double standing_w;
+    double standing_w, most_w;
 
     if (tuner->reason != FLY_TUNER_GOES_ON || (tuner->turned && !tuner_check_standing(tuner)))
         return;
@@ -104,7 +104,7 @@ void tuner_turn(struct fly_tuner *tuner, double limit_w)
     }
     tuner->honoured = tuner_is_same(tuner, standing_w, limit_w);
     tuner->standing_w = standing_w;
-    tuner->enforced_now_w = tuner_enforced_w(tuner);
+    tuner->enforced_now_w = tuner_enforced_w(tuner, &most_w);
     tuner_carbon_stands(tuner, tuner->honoured ? limit_w : standing_w);
 }
 

@@ -171,7 +171,8 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
                        window->pause_s,
                        window->pauses,
                        idle_unknown > 0.0 ? 2.0 : -window->idle_share,
-                       -window->enforced_w};
+                       -window->enforced_w,
+                       window->enforced_most_w};
 
     if (!tuner_exchange(tuner, sums, 2, maxima, sizeof maxima / sizeof maxima[0]))
         return false;
@@ -186,6 +187,7 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
         .least_felt = -maxima[5],
         .capped_share = maxima[9] > 0.0 ? NAN : -maxima[6],
         .enforced_w = -maxima[15],
+        .enforced_most_w = maxima[16],
         .honoured = !(maxima[7] > 0.0),
         .whole_s = maxima[11],
         .pause_s = maxima[12],
@@ -199,12 +201,10 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
 
 bool tuner_window_look(struct fly_tuner *tuner, struct tuner_window *out_window)
 {
-    struct tuner_window window = {.capped_share = NAN,
-                                  .idle_share = NAN,
-                                  .enforced_w = tuner_enforced_w(tuner),
-                                  .honoured = tuner->honoured};
+    struct tuner_window window = {.capped_share = NAN, .idle_share = NAN, .honoured = tuner->honoured};
     struct step_stretch whole = {.energy_j = NAN};
 
+    window.enforced_w = tuner_enforced_w(tuner, &window.enforced_most_w);
     tuner->capped = false;
     if (measure(tuner, fly_meter_peek, &whole))
         take_shares(tuner, &window);
