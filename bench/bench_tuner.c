@@ -54,7 +54,7 @@ static double time_calls_ns(int (*volatile hook)(struct fly_tuner *), struct fly
     return mono_elapsed_s(begin, mono_now()) / CALLS * 1e9;
 }
 
-static void die(const char *what)
+static _Noreturn void die(const char *what)
 {
     fprintf(stderr, "bench_tuner: %s\n", what);
     exit(1);
