@@ -25,7 +25,7 @@ STATES = tempfile.TemporaryDirectory(prefix="flyball-run-job-carbon-", dir=tap.q
 STATE = pathlib.Path(STATES.name) / "state"
 DEFINITION = ["--batch-sizes", "256", "--default-batch-size", "256", "--max-epochs", str(EPOCHS), "--max-slowdown", "23%"]
 ENERGY = [*DEFINITION, "--objective", "energy"]
-OPTIONS = ["--profile-steps", "10", "--energy-tolerance", "0.3", "--power-limits", "400,250,150"]
+OPTIONS = ["--profile-steps", "150", "--energy-tolerance", "0.3", "--power-limits", "400,250,150"]
 
 
 def script(steps):

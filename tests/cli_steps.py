@@ -96,7 +96,7 @@ def test_a_line_on_the_terminal():
         return [str(EMULATOR), "train", "--gpu", "0", "--sample-ms", "0.01", "--step-ms", "3", "--batch-size", "256", "--steps", str(steps)]
 
     with machine("--sensor", "exact", "--counter-period-ms", "0", gpus=1):
-        status, out = on_terminal(command(["sh", "-c", 'echo first; "$@"; echo last', "sh", *train(900)], *options, "--objective", "energy"))
+        status, out = on_terminal(command(["sh", "-c", 'echo first; "$@"; echo last', "sh", *train(1500)], *options, "--objective", "energy"))
         said = STATUS.findall(out)
         tap.equal((status, len(said) >= 3, max(map(len, said)) < 60), (0, True, True), out)
         tap.contains(" ".join(said), " of 13 limits measured")

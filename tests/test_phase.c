@@ -41,12 +41,16 @@ static double random_of(int64_t number, uint64_t stream)
     return test_uniform(&random);
 }
 
-/* Gives the last update at or before a moment: its number and when it came. */
+/* Gives the last update at or before a moment: its number and when it came. A counter without a period is new
+ * at any moment. */
 static int64_t last_update(const struct made_counter *made, double at_s, double *out_update_s)
 {
     double now_s = board_s(made, at_s);
     int64_t number = (int64_t)floor((now_s - 0.3 * made->period_s) / made->period_s) + 1;
 
+    *out_update_s = at_s;
+    if (made->period_s == 0.0)
+        return (int64_t)(at_s * 1e6);
     for (;; number--) {
         double due_s = 0.3 * made->period_s + (double)number * made->period_s;
 
@@ -70,8 +74,6 @@ static void read_counter(struct phase *phase, const struct made_counter *made, d
     double update_s;
     uint64_t value = (uint64_t)(last_update(made, at_s, &update_s) + 1000) * 1000000;
 
-    if (made->period_s == 0.0)
-        value = (uint64_t)(at_s * 1e9);
     phase_take(phase, moment(at_s - 0.5 * made->latency_s), moment(at_s + 0.5 * made->latency_s), value);
 }
 
@@ -162,8 +164,12 @@ static const struct made_counter counters[] = {
      .held = 0.9, .half_most_s = 0.003},
     {"slept", 0.1, 0.1, .sleeps_at_s = 100.0, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 4.0,
      .ends_as = PHASE_TRACKED, .tracked = 0.95, .held = 0.95, .half_most_s = 0.0015},
-    {"made when read", 0.1, 0.0, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 60.0,
-     .ends_as = PHASE_STATE_COUNT},
+    {"made when read", 0.1, 0.0, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 1.1,
+     .ends_as = PHASE_FRESH, .tracked = 1.0, .held = 1.0, .half_most_s = 0.0003},
+    {"made when read, 20 ms stated", 0.02, 0.0, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 1.1,
+     .ends_as = PHASE_FRESH, .tracked = 1.0, .held = 1.0, .half_most_s = 0.0003},
+    {"1.3 ms, 100 ms stated", 0.1, 0.0013, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 4.0,
+     .ends_as = PHASE_FRESH, .tracked = 0.99, .held = 0.99, .half_most_s = 0.0015},
     {"too fast to matter", 0.001, 0.001, .sample_s = 0.1, .settles_s = 60.0, .ends_as = PHASE_NONE},
     {"keeps no time", 0.02, 0.02, .jitter_s = 0.02, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 20.0,
      .ends_as = PHASE_STATE_COUNT},
@@ -190,7 +196,7 @@ static void test_counters(void **state)
         check_extras(&outcome, made->name);
         if (made->tracked > 0.0 && outcome.held < made->held * outcome.known)
             fail_msg("%s: %d of %d ages hold the update", made->name, outcome.held, outcome.known);
-        if (made->ends_as != PHASE_STATE_COUNT && made->ends_as != PHASE_TRACKED)
+        if (made->ends_as == PHASE_FRESH || made->ends_as == PHASE_NONE)
             assert_int_equal(phase.state, made->ends_as);
         if (share < made->tracked)
             fail_msg("%s: known in %g of the moments", made->name, share);
@@ -224,6 +230,49 @@ static void test_age_by_readings(void **state)
     check_close(0.5 * (age.low_s + age.high_s), 0.13, 0.1);
 }
 
+/* A counter that was fresh and is updated every 100 ms from then on is taken for fresh no longer. */
+static void test_fresh_no_longer(void **state)
+{
+    static struct outcome outcome;
+    static struct phase phase;
+    struct made_counter made = {"made when read", 0.1, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 1.1};
+    struct phase_age age;
+
+    (void)state;
+    follow(&phase, &made, 5.0, &outcome);
+    assert_int_equal(phase.state, PHASE_FRESH);
+    age = phase_age(&phase, moment(5.0), 0.0, INFINITY);
+    assert_true(age.known && age.low_s == 0.0 && age.high_s == phase.fresh_s);
+    age = phase_age(&phase, moment(5.0), 0.001, INFINITY); /* it was there a millisecond ago */
+    assert_false(age.known);
+    made.period_s = 0.1;
+    read_counter(&phase, &made, 5.04);
+    assert_int_equal(phase.state, PHASE_FRESH);
+    read_counter(&phase, &made, 5.06);
+    assert_int_equal(phase.state, PHASE_SEARCHED);
+}
+
+/* A busy machine reads late: what lies between the readings is all that they show. */
+static void test_fresh_read_late(void **state)
+{
+    struct phase phase;
+    double now_s = 1.0;
+
+    (void)state;
+    phase_init(&phase, 0.1);
+    phase_take(&phase, moment(now_s), moment(now_s + 50e-6), (uint64_t)(now_s * 1e9));
+    for (int i = 0; i < 40 && phase.state != PHASE_FRESH; i++) {
+        struct mono_time next = phase_next_read(&phase, moment(now_s + 100e-6));
+
+        assert_true(next.ns != INT64_MAX);
+        now_s = fmax((double)next.ns * 1e-9, now_s) + 0.003;
+        phase_take(&phase, moment(now_s), moment(now_s + 50e-6), (uint64_t)(now_s * 1e9));
+        phase_extra_read(&phase, moment(now_s + 50e-6));
+    }
+    assert_int_equal(phase.state, PHASE_FRESH);
+    assert_true(phase.fresh_s > 0.003 && phase.fresh_s < 0.005);
+}
+
 /* After a reading that failed nothing more is asked for a while. */
 static void test_failed_reading(void **state)
 {
@@ -242,8 +291,8 @@ static void test_failed_reading(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counters),
-        cmocka_unit_test(test_age_by_readings),
+        cmocka_unit_test(test_counters),        cmocka_unit_test(test_age_by_readings),
+        cmocka_unit_test(test_fresh_no_longer), cmocka_unit_test(test_fresh_read_late),
         cmocka_unit_test(test_failed_reading),
     };
 

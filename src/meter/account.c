@@ -363,7 +363,8 @@ static void tell_window(struct account *account, uint32_t mark, const struct dev
     out_window->variation =
         variation_between(&account->variation, &out_window->mark.begin.variation, &out_window->end.variation);
     out_window->phase = account->phase.state;
-    out_window->sees_all = summing_is_disproved(&account->summing);
+    /* Readings are made at their period: a counter that moves all the time does not sum them. */
+    out_window->sees_all = account->phase.state == PHASE_FRESH || summing_is_disproved(&account->summing);
     out_window->disagree = knots_disagree(&account->knots);
     out_window->surprise_w = knots_surprise_w(&account->knots);
     out_window->step_j = knots_step_j(&account->knots);

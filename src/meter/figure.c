@@ -113,7 +113,7 @@ static const char *why_not_fused(const struct account_window *window)
 {
     const struct account_edge *begin = &window->mark.begin, *end = &window->end;
 
-    if (window->phase != PHASE_TRACKED)
+    if (window->phase != PHASE_TRACKED && window->phase != PHASE_FRESH)
         return phase_state_clause(window->phase);
     if (!begin->age.known || !end->age.known)
         return phase_state_clause(PHASE_SEARCHED);

@@ -25,7 +25,7 @@ static const char *const clauses[] = {
     [PHASE_TRACKED] = "the counter's updates are tracked",
     [PHASE_DOUBTED] = "the counter was not updated when it was due",
     [PHASE_UNSTEADY] = "the counter's updates keep no time",
-    [PHASE_ON_READ] = "the counter differs at every reading",
+    [PHASE_FRESH] = "the counter is new at every reading",
     [PHASE_NONE] = "the counter's updates are too frequent to track",
 };
 _Static_assert(sizeof clauses / sizeof clauses[0] == PHASE_STATE_COUNT, "one clause for every state");
@@ -54,6 +54,13 @@ void phase_init(struct phase *phase, double stated_s)
     *phase = (struct phase){.stated_s = stated_s};
     phase->state = stated_s >= tracked_least_s ? PHASE_SEARCHED : PHASE_NONE;
     phase_search(phase, stated_s, 0);
+}
+
+void phase_is_not_fresh(struct phase *phase)
+{
+    phase->state = PHASE_SEARCHED;
+    phase->rest_until_s = 0.0;
+    phase_search(phase, phase->stated_s, 0);
 }
 
 double phase_since_s(const struct phase *phase, struct mono_time at)
@@ -131,7 +138,7 @@ double phase_spread_at_s(const struct phase *phase, double at_s)
 
 double phase_spread_s(const struct phase *phase, struct mono_time at)
 {
-    return phase_spread_at_s(phase, phase_since_s(phase, at));
+    return phase->state == PHASE_FRESH ? phase->fresh_s : phase_spread_at_s(phase, phase_since_s(phase, at));
 }
 
 double phase_last_due(const struct phase *phase, double at_s)
@@ -223,15 +230,36 @@ static void check_due(struct phase *phase, double from_s, double to_s, bool chan
         contradict(phase);
 }
 
-static void count_pair(struct phase_burst *burst, double at_s, bool changed)
+static void count_pair(struct phase_burst *burst, double before_s, double at_s, bool changed)
 {
-    burst->pairs++;
+    if (burst->pairs++ == 0)
+        burst->from_s = before_s;
+    burst->until_s = at_s;
     if (!changed)
         return;
     if (burst->changes == 0)
         burst->first_change_s = at_s;
     burst->last_change_s = at_s;
     burst->changes++;
+}
+
+/* What a reading shows that follows another one. */
+static void compare(struct phase *phase, double before_s, double after_s, bool changed)
+{
+    const struct phase_burst *burst = &phase->burst;
+    double apart_s = after_s - phase->read_before_s;
+    /* A reading since the update before this one shows whether this one came early. */
+    double counts_from_s = burst->start_s - (burst->dense ? 0.0 : 0.5 * phase->line.period_s);
+
+    check_due(phase, phase->read_before_s, after_s, changed);
+    if (burst->open && (burst->next > 0 || phase->read_before_s > counts_from_s))
+        count_pair(&phase->burst, phase->read_before_s, after_s, changed);
+    if (phase->state == PHASE_FRESH) {
+        if (!changed && before_s - phase->read_after_s > phase->fresh_s)
+            phase_is_not_fresh(phase);
+    } else if (changed && !burst->dense && apart_s <= located_share * phase->line.period_s) {
+        locate(phase, phase->read_before_s, after_s);
+    }
 }
 
 void phase_take(struct phase *phase, struct mono_time before, struct mono_time after, uint64_t value_uj)
@@ -246,18 +274,8 @@ void phase_take(struct phase *phase, struct mono_time before, struct mono_time a
     after_s = phase_since_s(phase, after);
     if (phase->read && before_s < phase->read_after_s)
         return;
-    if (phase->read) {
-        bool changed = value_uj != phase->value_uj;
-        double apart_s = after_s - phase->read_before_s;
-
-        check_due(phase, phase->read_before_s, after_s, changed);
-        /* A reading since the update before this one shows whether this one came early. */
-        if (phase->burst.open && (phase->burst.next > 0 ||
-                                  phase->read_before_s > phase->burst.start_s - 0.5 * phase->line.period_s))
-            count_pair(&phase->burst, after_s, changed);
-        if (changed && apart_s <= located_share * phase->line.period_s)
-            locate(phase, phase->read_before_s, after_s);
-    }
+    if (phase->read)
+        compare(phase, before_s, after_s, value_uj != phase->value_uj);
     phase->read = true;
     phase->read_before_s = before_s;
     phase->read_after_s = after_s;
@@ -270,6 +288,8 @@ struct phase_age phase_age(const struct phase *phase, struct mono_time at, doubl
     double at_s = phase_since_s(phase, at), period_s = phase->line.period_s, spread, since_due_s;
     int lost = phase->skipped_share > skips_share ? 1 : 0;
 
+    if (phase->state == PHASE_FRESH)
+        return (struct phase_age){least_s <= phase->fresh_s, least_s, fmin(most_s, phase->fresh_s)};
     if (phase->state != PHASE_TRACKED)
         return age;
     spread = phase_spread_at_s(phase, at_s);

@@ -32,6 +32,11 @@
  * that drifts, is slewed or has slept is followed or found anew, and one that keeps no time is
  * not tracked.
  *
+ * A counter that differs at every reading has no updates to follow, and needs none: c changes among
+ * readings that are t apart, first to last, leave updates at most t / (c - 1) apart, and no age is more.
+ * Such a burst is repeated twice a minute, and a reading that does not differ from one made longer before
+ * than that begins the search again.
+ *
  * At most 60 extra readings are asked for in any minute. Plain values, no clock, no locks, no
  * allocation.
  */
@@ -40,8 +45,8 @@ enum phase_state {
     PHASE_TRACKED,
     PHASE_DOUBTED,  /* a reading contradicted it a moment ago */
     PHASE_UNSTEADY, /* updates keep no time that can be followed */
-    PHASE_ON_READ,  /* every reading differs: the counter is made when it is read, or nearly so */
-    PHASE_NONE,     /* there is nothing to track: updates are too frequent to matter */
+    PHASE_FRESH,    /* every reading differs: the counter is made when it is read, or nearly so */
+    PHASE_NONE,     /* there is nothing to track: updates are stated to be too frequent to matter */
     PHASE_STATE_COUNT
 };
 
@@ -66,6 +71,7 @@ struct phase_line {
 /* A burst of extra readings. */
 struct phase_burst {
     bool open, searches, thorough;
+    bool dense;        /* its readings follow each other closely, to see whether all of them differ */
     bool looks_later;  /* no update was found, and one more reading shows whether it came at all */
     bool contradicted; /* a change came where the line says that none can */
     double start_s, step_s;
@@ -73,6 +79,7 @@ struct phase_burst {
     uint32_t found_before;
     int pairs, changes;
     double first_change_s, last_change_s;
+    double from_s, until_s; /* what the pairs cover */
 };
 
 struct phase {
@@ -90,6 +97,8 @@ struct phase {
     double missed_share, skipped_share; /* of the latest bursts: the update came elsewhere, or not at all */
     int misses;                         /* in a row */
     int failures;                       /* of searches in a row; -1: the period has proved right */
+    bool seems_fresh;                   /* two readings in a row came with a change each */
+    double fresh_s;                     /* PHASE_FRESH: no age is more */
     double rest_until_s;                /* no burst before */
     struct phase_burst burst;
     bool allowed;        /* the allowance counts: */
@@ -121,11 +130,14 @@ struct phase_age {
 /*
  * Returns the age at a moment near the last reading. `least_s` and `most_s` are what readings
  * around it show by themselves: 0 and INFINITY if nothing. Where one more update may or may not
- * have come, both ages are within the limits. Unknown unless tracked.
+ * have come, both ages are within the limits. Unknown unless tracked or fresh.
  */
 struct phase_age phase_age(const struct phase *phase, struct mono_time at, double least_s, double most_s);
 
-/* Returns how far an update due around that moment may be off, in 95 of 100 cases. */
+/*
+ * Returns how far an update due around that moment may be off, in 95 of 100 cases; of a fresh counter, the
+ * greatest age.
+ */
 double phase_spread_s(const struct phase *phase, struct mono_time at);
 
 #endif

@@ -23,7 +23,7 @@ static const double missed_weight = 0.1;
 /* A period from updates that were lost again is uncertain by this share at least. */
 static const double believed_least = 0.5e-3;
 /* After a failed reading, and where there is no period to be found. */
-static const double rest_s = 5.0, rest_long_s = 60.0;
+static const double rest_s = 5.0;
 static const double search_least_s = 0.004, search_most_s = 2.0;
 
 /* Moments closer than this are the same. */
@@ -31,6 +31,11 @@ static const double resolution_s = 1e-6;
 
 /* This share of all pairs differs: there is no period to be seen at that step. */
 static const double on_read_share = 0.6;
+/* Readings that see whether a counter is fresh are so far apart, and so many of them have to differ. */
+static const double dense_step_s = 0.5e-3, dense_least_s = 0.25e-3;
+enum { FRESH_CHANGES = 3 };
+/* A fresh counter is at most so old, and is looked at again after so long. */
+static const double fresh_most_s = 0.005, fresh_again_s = 30.0;
 
 static void refill(struct phase *phase, double now_s)
 {
@@ -106,33 +111,49 @@ static void plan(struct phase *phase, double now_s)
 {
     double period_s = phase->line.period_s;
 
+    if (phase->state == PHASE_FRESH || phase->seems_fresh) {
+        open_burst(phase, now_s,
+                   phase->state == PHASE_FRESH ? fmax(0.5 * phase->fresh_s, dense_least_s) : dense_step_s,
+                   SEARCH_READS);
+        phase->burst.dense = phase->burst.thorough = phase->burst.open;
+        return;
+    }
     if (phase->found > 0)
         aim(phase, now_s);
     if (phase->found == 0 && !phase->burst.open)
         open_burst(phase, now_s, search_step_share * period_s, SEARCH_READS);
 }
 
-struct mono_time phase_next_read(struct phase *phase, struct mono_time now)
+/* Returns when the burst's next reading is due. */
+static double due_in_burst_s(struct phase *phase, double now_s)
 {
-    const struct mono_time never = {INT64_MAX};
     struct phase_burst *burst = &phase->burst;
-    double now_s = phase_since_s(phase, now), due_s;
 
-    if (phase->state == PHASE_NONE || !phase->read)
-        return never;
-    refill(phase, now_s);
-    if (!burst->open && now_s >= phase->rest_until_s)
-        plan(phase, now_s);
-    if (!burst->open)
-        return never;
+    if (burst->dense)
+        return burst->next == 0 ? burst->start_s : phase->read_after_s + burst->step_s;
     /* Moments that have passed meanwhile are one reading. */
     while (!burst->looks_later && burst->next + 1 < burst->count &&
            burst->start_s + (burst->next + 1) * burst->step_s <= now_s)
         burst->next++;
     if (phase->found == burst->found_before)
         burst->found_at = burst->next;
-    due_s = burst->looks_later ? burst->start_s + 0.5 * phase->line.period_s
-                               : burst->start_s + burst->next * burst->step_s;
+    return burst->looks_later ? burst->start_s + 0.5 * phase->line.period_s
+                              : burst->start_s + burst->next * burst->step_s;
+}
+
+struct mono_time phase_next_read(struct phase *phase, struct mono_time now)
+{
+    const struct mono_time never = {INT64_MAX};
+    double now_s = phase_since_s(phase, now), due_s;
+
+    if (phase->state == PHASE_NONE || !phase->read)
+        return never;
+    refill(phase, now_s);
+    if (!phase->burst.open && now_s >= phase->rest_until_s)
+        plan(phase, now_s);
+    if (!phase->burst.open)
+        return never;
+    due_s = due_in_burst_s(phase, now_s);
     return due_s <= now_s + resolution_s ? now : mono_after_s(phase->origin, due_s);
 }
 
@@ -142,6 +163,40 @@ static void rest(struct phase *phase, double now_s, double duration_s)
     phase->rest_until_s = now_s + duration_s;
 }
 
+/* Returns the longest time between two updates that a burst leaves possible. */
+static double longest_s(const struct phase_burst *burst)
+{
+    return burst->changes >= FRESH_CHANGES ? (burst->until_s - burst->from_s) / (burst->changes - 1)
+                                           : INFINITY;
+}
+
+static void become_fresh(struct phase *phase, double now_s)
+{
+    double longest = longest_s(&phase->burst);
+
+    phase->fresh_s = phase->state == PHASE_FRESH ? fmin(phase->fresh_s, longest) : longest;
+    phase_search(phase, phase->stated_s, 0);
+    phase->state = PHASE_FRESH;
+    rest(phase, now_s, fresh_again_s);
+}
+
+static void conclude_dense(struct phase *phase, double now_s)
+{
+    bool late = phase->burst.changes == phase->burst.pairs;
+
+    phase->seems_fresh = false;
+    if (longest_s(&phase->burst) <= fresh_most_s) {
+        become_fresh(phase, now_s);
+    } else if (late) { /* readings came too late to tell */
+        phase->seems_fresh = phase->state != PHASE_FRESH;
+        rest(phase, now_s, retry_s);
+    } else if (phase->state == PHASE_FRESH) {
+        phase_is_not_fresh(phase);
+    } else {
+        rest(phase, now_s, retry_s);
+    }
+}
+
 /* Settles what the changes among a search's readings say of the period. */
 static void conclude_search(struct phase *phase, double now_s)
 {
@@ -149,9 +204,10 @@ static void conclude_search(struct phase *phase, double now_s)
     double period_s = phase->line.period_s;
 
     if (!burst.thorough) {
+        phase->seems_fresh = burst.contradicted;
         if (phase->found == 0 || burst.contradicted)
             phase_search(phase, period_s, phase->failures + 1);
-        if (phase->found == 0)
+        if (phase->found == 0 && !burst.contradicted)
             rest(phase, now_s, retry_s);
         return;
     }
@@ -162,12 +218,12 @@ static void conclude_search(struct phase *phase, double now_s)
         period_s = period_s < search_most_s ? 1.5 * period_s : phase->stated_s;
         phase_search(phase, period_s, COUNTED);
     } else if (burst.changes >= on_read_share * burst.pairs) {
-        bool ends = period_s / 6.0 < search_least_s;
-
-        phase->state = ends ? PHASE_ON_READ : PHASE_SEARCHED;
-        rest(phase, now_s, ends ? rest_long_s : retry_s);
-        period_s = ends ? phase->stated_s : period_s / 6.0;
-        phase_search(phase, period_s, COUNTED);
+        if (longest_s(&burst) <= fresh_most_s) {
+            become_fresh(phase, now_s);
+            return;
+        }
+        rest(phase, now_s, retry_s);
+        phase_search(phase, fmax(period_s / 6.0, search_least_s), COUNTED);
     } else if (burst.changes > 1) {
         double counted_s = (burst.last_change_s - burst.first_change_s) / (burst.changes - 1);
 
@@ -182,10 +238,12 @@ static void conclude(struct phase *phase, double now_s)
     bool hit = phase->found > phase->burst.found_before && !phase->burst.contradicted;
 
     phase->burst.open = false;
-    if (searched) {
+    if (searched && phase->burst.dense)
+        conclude_dense(phase, now_s);
+    else if (searched)
         conclude_search(phase, now_s);
+    if (searched)
         return;
-    }
     skipped = !hit && phase->burst.changes == 0;
     phase->missed_share += missed_weight * ((hit ? 0.0 : 1.0) - phase->missed_share);
     phase->skipped_share += missed_weight * ((skipped ? 1.0 : 0.0) - phase->skipped_share);

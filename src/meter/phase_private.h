@@ -15,6 +15,9 @@ enum { PHASE_FOUND_LEAST = 3 };
  */
 void phase_search(struct phase *phase, double period_s, int failures);
 
+/* Searches for the updates of a counter that was fresh up to now. */
+void phase_is_not_fresh(struct phase *phase);
+
 /* Keeps only the newest updates, since the line may have changed. */
 void phase_forget(struct phase *phase);
 

@@ -107,7 +107,10 @@ static void check_counter_tracked(const struct device_info *info, const struct s
                      "the counter's updates come every %.2f ms, and each is known to within %.2f ms",
                      1e3 * counter->period_s, 1e3 * counter->spread_s);
         return;
-    case PHASE_ON_READ:
+    case PHASE_FRESH:
+        selftest_say(finding, SELFTEST_AS_EXPECTED, "%s, or at most %.2f ms old",
+                     phase_state_clause(counter->state), 1e3 * counter->spread_s);
+        return;
     case PHASE_UNSTEADY:
         selftest_say(finding, SELFTEST_DIFFERS,
                      "%s, so the energy of short windows is the plain difference of the counter",
