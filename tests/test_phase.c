@@ -46,11 +46,12 @@ static double random_of(int64_t number, uint64_t stream)
 static int64_t last_update(const struct made_counter *made, double at_s, double *out_update_s)
 {
     double now_s = board_s(made, at_s);
-    int64_t number = (int64_t)floor((now_s - 0.3 * made->period_s) / made->period_s) + 1;
+    int64_t number;
 
     *out_update_s = at_s;
     if (made->period_s == 0.0)
         return (int64_t)(at_s * 1e6);
+    number = (int64_t)floor((now_s - 0.3 * made->period_s) / made->period_s) + 1;
     for (;; number--) {
         double due_s = 0.3 * made->period_s + (double)number * made->period_s;
 
