@@ -244,6 +244,37 @@ static void test_unfelt(void **state)
         assert_true(scene.arms[i].visits == 0 || scene.arms[i].limit <= 205.0);
 }
 
+/* Steps that scatter are measured for longer, the highest limit's first, unless the caller says how many. */
+static void test_scatter(void **state)
+{
+    static const struct {
+        double step_s, scatter;
+        uint32_t first, more; /* of a first measurement; of the highest limit, before any other */
+    } cases[] = {{0.02, 0.0, 40, 0},      {0.02, 0.19, 40, 0},  {0.02, 0.3, 900, 900},
+                 {0.02, 0.5, 1500, 1500}, {0.2, 0.3, 150, 150}, {2.0, 0.3, 15, 0}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct limit_race_action action;
+        struct scene scene;
+
+        scene_make(&scene, "a100", 380.0, 0.7, cases[i].step_s, objectives[4]);
+        scene.race.scattering_s = 30.0;
+        scene.arms[0].time_s = cases[i].step_s;
+        scene.arms[0].power_w = 380.0;
+        scene.arms[0].power_error = 0.0;
+        scene.arms[0].steps = 40.0;
+        scene.arms[0].visits = 1;
+        scene.arms[0].time_error = cases[i].scatter / sqrt(40.0);
+        assert_int_equal(limit_race_first_steps(&scene.race, cases[i].step_s), cases[i].first);
+        action = limit_race_next(&scene.race);
+        assert_int_equal(action.place == 0 ? action.steps : 0, cases[i].more);
+        scene.race.least_steps = 10;
+        assert_int_equal(limit_race_first_steps(&scene.race, cases[i].step_s), 10);
+        assert_int_not_equal(limit_race_next(&scene.race).place, 0);
+    }
+}
+
 /* A limit of which no figure can be had is left alone; without the highest there is no bound. */
 static void test_left_out(void **state)
 {
@@ -360,13 +391,10 @@ static void test_bound_while_looking(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_noisy),
-        cmocka_unit_test(test_unfelt),
-        cmocka_unit_test(test_left_out),
-        cmocka_unit_test(test_shape_bounds),
-        cmocka_unit_test(test_looks),
-        cmocka_unit_test(test_bound_while_looking),
+        cmocka_unit_test(test_exact),    cmocka_unit_test(test_noisy),
+        cmocka_unit_test(test_unfelt),   cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_left_out), cmocka_unit_test(test_shape_bounds),
+        cmocka_unit_test(test_looks),    cmocka_unit_test(test_bound_while_looking),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

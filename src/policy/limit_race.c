@@ -20,6 +20,12 @@ enum { WARMUP_STEPS_MOST = 10 };
  */
 static const double spent_s = 1.0, spent_steps_least = 22.0, spent_steps_bound = 42.0,
                     spent_steps_most = 45.0, spent_least_s = 0.45;
+/*
+ * Where the times of single steps scatter by more than this share of their mean, measurements are longer:
+ * until the mean is known so well, or for `scattering_s`. Every ratio hangs on the highest limit, so that
+ * one is measured for longer still.
+ */
+static const double scatter_least = 0.2, mean_error = 0.01, highest_times = 2.0;
 /* One step is lost when a limit is set. */
 static const double look_overhead = 0.5;
 enum { LOOKS_MOST = 100, LOOK_LONGER = 4 };
@@ -29,10 +35,39 @@ static double within(double value, double least, double most)
     return fmin(fmax(value, least), most);
 }
 
+/* The first arm of which figures can be had. */
+static size_t reference(const struct limit_arms *arms)
+{
+    size_t place = 0;
+
+    while (place < arms->count && arms->arms[place].left_out)
+        place++;
+    return place;
+}
+
+/* How many steps the scatter of the highest limit's steps asks for; 0: it is not known, or usual. */
+static double scatter_steps(const struct limit_race *race, double step_s)
+{
+    const struct limit_arms *arms = &race->arms;
+    size_t top = reference(arms);
+    const struct limit_arm *arm = &arms->arms[top];
+    double scatter;
+
+    if (top == arms->count || !limit_arms_known(arms, top))
+        return 0.0;
+    scatter = arm->time_error * sqrt(arm->steps);
+    return scatter > scatter_least ? fmin(pow(scatter / mean_error, 2.0), race->scattering_s / step_s) : 0.0;
+}
+
+/* The same of steps that do not scatter. */
+static double usual_first_steps(double step_s)
+{
+    return ceil(within(first_s / step_s, first_steps_least, fmax(first_steps_most, first_least_s / step_s)));
+}
+
 uint32_t limit_race_first_steps(const struct limit_race *race, double step_s)
 {
-    double most = fmax(first_steps_most, first_least_s / step_s);
-    double steps = ceil(within(first_s / step_s, first_steps_least, most));
+    double steps = fmax(usual_first_steps(step_s), ceil(scatter_steps(race, step_s)));
 
     return race->least_steps > 0 ? race->least_steps : (uint32_t)steps;
 }
@@ -55,6 +90,8 @@ static double left_steps(const struct limit_race *race, double step_s, double le
 
     if (race->least_steps > 0)
         each = fmax(each, 0.5 * (first + warmup));
+    else
+        each *= first / usual_first_steps(step_s);
     return each * (double)race->arms.count - race->spent_steps - first - 2.0 * warmup;
 }
 
@@ -236,14 +273,16 @@ static bool wants_second(const struct limit_race *race, size_t chosen)
            race->arms.arms[0].visits == 1;
 }
 
-/* The first arm of which figures can be had. */
-static size_t reference(const struct limit_arms *arms)
+/* Whether the limit against which all are held is to be measured for longer before any other. */
+static bool wants_reference(const struct limit_race *race, size_t top, double *out_steps)
 {
-    size_t place = 0;
+    const struct limit_arm *arm = &race->arms.arms[top];
+    double wanted = ceil(scatter_steps(race, arm->time_s));
 
-    while (place < arms->count && arms->arms[place].left_out)
-        place++;
-    return place;
+    if (race->least_steps > 0 || race->resting == top)
+        return false;
+    *out_steps = fmin(wanted, highest_times * wanted - arm->steps);
+    return *out_steps > 0.0;
 }
 
 struct limit_race_action limit_race_next(const struct limit_race *race)
@@ -251,12 +290,14 @@ struct limit_race_action limit_race_next(const struct limit_race *race)
     const struct limit_arms *arms = &race->arms;
     size_t top = reference(arms), chosen, place;
     struct limit_shape shape;
-    double left, second;
+    double left, second, missing;
 
     if (top == arms->count || (top > 0 && isfinite(arms->objective.max_slowdown)))
         return (struct limit_race_action){.verb = LIMIT_RACE_NOTHING};
     if (!limit_arms_known(arms, top))
         return measure(top, limit_race_first_steps(race, 1.0));
+    if (wants_reference(race, top, &missing))
+        return measure(top, missing);
     if (!limit_arms_choose(arms, &chosen))
         return (struct limit_race_action){.verb = LIMIT_RACE_NOTHING};
     shape = limit_shape_of(arms, race->is_clock);

@@ -25,6 +25,9 @@
  * second time, since every ratio hangs on it. The race settles when its steps are used up, with the best
  * limit that surely keeps the bound.
  *
+ * Where the times of single steps scatter by more than a fifth, all measurements are longer, that of the
+ * highest limit the most, and so is the search.
+ *
  * After that, limit_race_look says what is worth another look within an allowance: first a limit that
  * still contends, then, once each, the limits that were left out because of the shape alone.
  *
@@ -35,9 +38,11 @@ struct limit_race {
     struct limit_arms arms;
     bool is_clock;
     uint32_t least_steps; /* of a measurement; 0: as many as its time needs */
-    double spent_steps;   /* so far, warm-up included */
-    size_t standing;      /* the arm that stands and can be measured on without a warm-up; SIZE_MAX: none */
-    size_t resting;       /* the arm that stands and gives no new figures now; SIZE_MAX: none */
+    double
+        scattering_s;   /* a measurement takes so long at most because steps scatter; 0: no longer for that */
+    double spent_steps; /* so far, warm-up included */
+    size_t standing;    /* the arm that stands and can be measured on without a warm-up; SIZE_MAX: none */
+    size_t resting;     /* the arm that stands and gives no new figures now; SIZE_MAX: none */
 };
 
 enum limit_race_verb {
