@@ -7,8 +7,8 @@ usage: tune_example.py FLYBALL SOURCE_ROOT
 import json
 import os
 import pathlib
-import signal
 import re
+import signal
 import subprocess
 
 import tap
