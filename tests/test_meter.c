@@ -254,6 +254,29 @@ static void test_too_short(void **state)
     fixture_tear_down(&fixture);
 }
 
+/* Where nothing is known yet of when a slow counter is updated, power readings tell of short windows. */
+static void test_short_for_the_counter(void **state)
+{
+    struct fake_device slow = fixture_counting;
+    struct meter_fixture fixture;
+    struct fly_device_energy energy;
+
+    (void)state;
+    slow.counter_period_s = 2.0;
+    fixture_set_up(&fixture, &slow, 1);
+    fixture_open(&fixture, 0);
+    energy = fixture_measure(&fixture, 0.03); /* nor of the load */
+    assert_int_equal(energy.source, FLY_ENERGY_UNAVAILABLE);
+    fixture_pass(&fixture, 1.2);
+    energy = fixture_measure(&fixture, 0.03);
+    assert_int_equal(energy.source, FLY_ENERGY_INTEGRATED);
+    check_contains(energy.note, "sampled power, since the window is too short for the counter's period");
+    fixture_check_truth(&energy, 3.0);
+    check_close(energy.energy_j, 3.0, 0.01);
+    assert_true(energy.counter_j == 0.0);
+    fixture_tear_down(&fixture);
+}
+
 static void test_estimated(void **state)
 {
     struct meter_fixture fixture;
@@ -331,12 +354,19 @@ static void test_edges_are_cheap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constant),   cmocka_unit_test(test_nested),
-        cmocka_unit_test(test_peek),       cmocka_unit_test(test_handles),
-        cmocka_unit_test(test_names),      cmocka_unit_test(test_capacity),
-        cmocka_unit_test(test_no_devices), cmocka_unit_test(test_device_facts),
-        cmocka_unit_test(test_too_short),  cmocka_unit_test(test_estimated),
-        cmocka_unit_test(test_shares),     cmocka_unit_test(test_edges_are_cheap),
+        cmocka_unit_test(test_constant),
+        cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_peek),
+        cmocka_unit_test(test_handles),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_no_devices),
+        cmocka_unit_test(test_device_facts),
+        cmocka_unit_test(test_too_short),
+        cmocka_unit_test(test_short_for_the_counter),
+        cmocka_unit_test(test_estimated),
+        cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_edges_are_cheap),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 enum { SHORT_WINDOWS = 160 };
 
 static const double least_covered = 0.95, rejected_below = 0.01;
-/* Of the windows of a cell that promises figures. */
+/* Of the windows of each length. */
 static const double least_figures = 0.99;
 
 static const struct {
@@ -38,24 +38,21 @@ static const double noises_w[] = {0.0, 5.0};
 /* What counters do besides counting. */
 static const struct {
     const char *name, *settings;
-    bool listed;  /* not held to its coverage: docs/metering.md names the cell that falls short */
-    bool figures; /* held to figures for windows of every length */
 } troubles[] = {
-    {"late by 0-5 ms", "counter-jitter-ms=5", false, false},
-    {"skips 20 %", "counter-skip=0.2", false, false},
-    {"updated by reading", "counter-update=read", true, false},
-    {"always fresh", "counter-period-ms=0", false, true},
-    {"steps of 1 J", "counter-step-mj=1000", false, false},
-    {"slews by 500 ppm", "counter-slew-ppm=500,counter-slew-s=60", false, false},
-    {"slews by 1000 ppm at once", "counter-slew-ppm=1000,counter-slew-s=40,counter-slew=steps", false, false},
-    {"machine sleeps", "suspend-every-s=15,suspend-s=0.137", false, false},
-    {"period of 50 ms", "counter-period-ms=50", false, false},
-    {"true stamps", "stamps=made", false, false},
-    {"false stamps", "stamps=late", false, false},
+    {"late by 0-5 ms", "counter-jitter-ms=5"},
+    {"skips 20 %", "counter-skip=0.2"},
+    {"updated by reading", "counter-update=read"},
+    {"always fresh", "counter-period-ms=0"},
+    {"steps of 1 J", "counter-step-mj=1000"},
+    {"slews by 500 ppm", "counter-slew-ppm=500,counter-slew-s=60"},
+    {"slews by 1000 ppm at once", "counter-slew-ppm=1000,counter-slew-s=40,counter-slew=steps"},
+    {"machine sleeps", "suspend-every-s=15,suspend-s=0.137"},
+    {"period of 50 ms", "counter-period-ms=50"},
+    {"true stamps", "stamps=made"},
+    {"false stamps", "stamps=late"},
     {"all at once",
      "counter-jitter-ms=5,counter-skip=0.1,counter-step-mj=100,counter-slew-ppm=300,counter-slew-s="
-     "60,suspend-every-s=45,suspend-s=0.071",
-     false, false},
+     "60,suspend-every-s=45,suspend-s=0.071"},
 };
 
 static struct tallies {
@@ -105,8 +102,9 @@ static void print_finding(const char *cell, const char *span, const struct judge
     printf("\n");
 }
 
-/* Measures a cell and prints it; `held` and `figures` say that coverage and figures are promised. */
-static void judge(const char *name, struct judge_case of, bool held, bool figures_held)
+/* Measures a cell and prints it; `held` says that its coverage has to be what is promised, and its figures.
+ */
+static void judge(const char *name, struct judge_case of, bool held)
 {
     static const unsigned longest_share = 5; /* the longest windows would take most of the time */
     struct judged_windows spans[JUDGE_SPANS] = {{.windows = NULL}};
@@ -128,7 +126,7 @@ static void judge(const char *name, struct judge_case of, bool held, bool figure
         if (finding.windows == 0)
             continue;
         print_finding(name, judge_spans[i].name, &finding);
-        if (figures_held && (double)finding.meter.count < least_figures * (double)finding.windows)
+        if (held && (double)finding.meter.count < least_figures * (double)finding.windows)
             fail_msg("%s: %zu of %zu windows of %s have a figure", name, finding.meter.count, finding.windows,
                      judge_spans[i].name);
         covered += finding.meter.covered;
@@ -165,7 +163,7 @@ static void test_boards(void **state)
                         continue;
                     snprintf(name, sizeof name, "%s, %s, %s, noise of %.0f W", models[model].name,
                              counters[counter].name, window_load_name(load), noises_w[noise]);
-                    judge(name, of, true, false);
+                    judge(name, of, true);
                 }
             }
         }
@@ -196,7 +194,7 @@ static void test_troubles(void **state)
                     continue;
                 snprintf(name, sizeof name, "%s, %s, %s", models[model].name, troubles[i].name,
                          window_load_name(loads[load]));
-                judge(name, of, !troubles[i].listed, troubles[i].figures);
+                judge(name, of, true);
             }
         }
     }
@@ -227,7 +225,7 @@ static void test_beats(void **state)
 
                 snprintf(name, sizeof name, "%s, %s, %s", models[model].name, counters[counter].name,
                          window_load_name(load));
-                judge(name, of, false, false);
+                judge(name, of, false);
             }
         }
     }

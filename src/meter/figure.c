@@ -15,8 +15,13 @@ static const double hidden_share = 0.06;
 static const double hidden_power_share = 0.15;
 /* How far the power swings within a period, of what it does from one to the next; */
 static const double within_period = 1.3;
-/* and of itself, where neither counter nor readings would show it. */
+/* and in a window that is shorter than what a reading averages over, of what readings do. */
+static const double within_reading = 1.4;
+/* The same of power itself, where neither counter nor readings would show it. */
 static const double hidden_swing_share = 0.6;
+
+/* A figure may be a guess in a window of 20 ms and more, once power has been sampled for so long. */
+static const double guessed_least_s = 0.0199, guessed_after_s = 1.0;
 
 /* Readings are whole milliwatts and millijoules; rounding loses up to half of one. */
 static const double rounding_w = 0.5e-3, rounding_j = 0.5e-3;
@@ -133,10 +138,11 @@ static double surprise_w(const struct account_window *window)
 {
     const struct sensing *sensing = &window->sensing;
     double power_w = fmax(window->mark.begin.expected_w, window->end.expected_w);
+    double within = sensing->power_window_s < window->counter_period_s ? within_period : within_reading;
 
     if (sensing->power_window_s <= 2.0 * window->counter_period_s)
-        return within_period * window->surprise_w;
-    return fmax(within_period * window->surprise_w, hidden_swing_share * power_w);
+        return within * window->surprise_w;
+    return fmax(within * window->surprise_w, hidden_swing_share * power_w);
 }
 
 static struct fusion_edge fusion_edge_of(const struct account_edge *edge, const struct account_edge *begin)
@@ -231,7 +237,7 @@ struct figure figure_by_integral(const struct account_window *window, double len
     } else {
         /* Every reading so far describes the time before the window; the last one does so least. */
         figure.energy_j = end->power_w * length_s;
-        figure.half_j = window->held_j;
+        figure.half_j = window->held_j * (sensing->power_window_s >= length_s ? within_reading : 1.0);
     }
     /* Swings that repeat within the time over which a reading averages do not show in it. */
     if (sensing->power_window_s > sensing->power_period_s)
@@ -239,6 +245,8 @@ struct figure figure_by_integral(const struct account_window *window, double len
     /* Where nothing was sampled, the truth may be anything from nothing to twice what was filled in. */
     holes_j = end->holes_j - mark->begin.integral.holes_j + figure_tail_s(window) * end->power_w;
     figure.half_j = hypot(figure.half_j, holes_j) + rounding_w * length_s;
+    figure.wide =
+        holes_j == 0.0 && length_s >= guessed_least_s && window->end.variation.total_s >= guessed_after_s;
     return figure;
 }
 

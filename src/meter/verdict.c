@@ -73,6 +73,12 @@ static void note(struct fly_device_energy *out, const char *text)
     memcpy(out->note + used + apart, text, length + 1);
 }
 
+/* An interval as wide as the figure says nothing, unless the figure is the best guess all the same. */
+static bool says_something(const struct device_info *info, const struct figure *figure)
+{
+    return figure->energy_j > 0.0 && (info->estimated || figure->wide || figure->half_j < figure->energy_j);
+}
+
 static void tell_counter(const struct device_info *info, const struct account_window *window,
                          const struct figure *figure, struct fly_device_energy *out)
 {
@@ -82,7 +88,7 @@ static void tell_counter(const struct device_info *info, const struct account_wi
                       : "the counter stood still");
         return;
     }
-    if (!info->estimated && !figure->wide && figure->half_j >= figure->energy_j) {
+    if (!says_something(info, figure)) {
         note(out, "the window is too short for the counter's period");
         return;
     }
@@ -96,8 +102,8 @@ static void tell_counter(const struct device_info *info, const struct account_wi
         note(out, "the counter was reset; sampled power fills the gap");
 }
 
-static void tell_integrated(const struct account_window *window, const struct figure *figure,
-                            struct fly_device_energy *out)
+static void tell_integrated(const struct device_info *info, const struct account_window *window,
+                            const struct figure *figure, struct fly_device_energy *out)
 {
     double holes_s =
         window->end.integral.holes_s - window->mark.begin.integral.holes_s + figure_tail_s(window);
@@ -111,7 +117,7 @@ static void tell_integrated(const struct account_window *window, const struct fi
         note(out, "the window is shorter than what a power reading averages over");
         return;
     }
-    if (figure->energy_j <= 0.0 || figure->half_j >= figure->energy_j) {
+    if (!says_something(info, figure)) {
         note(out, "the window is too short for the power sensor");
         return;
     }
@@ -186,6 +192,20 @@ static void tell_why_not(const struct account_window *window, struct fly_device_
         note_state(out, "its energy could not be read", edge->energy_state);
 }
 
+/* Power readings tell something of a window that is too short for what is known of the counter. */
+static bool needs_integral(const struct device_info *info, const struct account_window *window,
+                           const struct figure *counter, const struct figure *integral,
+                           struct fly_device_energy *out)
+{
+    bool needs = !says_something(info, counter) && integral->known && says_something(info, integral) &&
+                 !window->disagree && out->time_s < still_periods * window->counter_period_s &&
+                 !figure_is_averaged_away(&window->sensing, out->time_s);
+
+    if (needs)
+        note(out, "sampled power, since the window is too short for the counter's period");
+    return needs;
+}
+
 /* A counter that is half a second late tells less of a short window than readings of power do. */
 static bool prefers_integral(const struct account_window *window, const struct figure *counter,
                              const struct figure *integral, struct fly_device_energy *out)
@@ -204,6 +224,7 @@ static void tell_energy(const struct device_info *info, const struct account_win
     const struct account_edge *begin = &window->mark.begin, *end = &window->end;
     struct figure counter = figure_by_counter(window, out->time_s);
     struct figure integral = figure_by_integral(window, out->time_s);
+    bool counts;
 
     if (end->energy_state == READING_LOST || end->power_state == READING_LOST) {
         note_state(out, "its energy could not be read", READING_LOST);
@@ -213,11 +234,15 @@ static void tell_energy(const struct device_info *info, const struct account_win
         out->integral_j = integral.energy_j;
     if (counter.known)
         out->counter_j = counter.energy_j;
-    if (counter.known && !prefers_integral(window, &counter, &integral, out)) {
+    counts = counter.known && !prefers_integral(window, &counter, &integral, out);
+    if (counts) {
         counter = choose(window, &counter, &integral, out);
+        counts = !needs_integral(info, window, &counter, &integral, out);
+    }
+    if (counts) {
         tell_counter(info, window, &counter, out);
     } else if (integral.known) {
-        tell_integrated(window, &integral, out);
+        tell_integrated(info, window, &integral, out);
     } else {
         tell_why_not(window, out);
     }
