@@ -150,10 +150,11 @@ def check_document(said, gpu, bound, talk):
         tap.contains(talk, piece)
 
 
-def is_undisturbed(said, points):
+def is_undisturbed(said, points, bound):
     """Other programs that hold steps up would be seen in the figures; then the choice follows what was seen."""
-    return all(abs(point["step_time_s"] / points[point["limit_w"]][0] - 1) < 0.01
-               and abs(point["step_energy_j"] / points[point["limit_w"]][1] - 1) < 0.02
+    time_off, energy_off = (0.02, 0.025) if bound == math.inf else (0.01, 0.02)
+    return all(abs(point["step_time_s"] / points[point["limit_w"]][0] - 1) < time_off
+               and abs(point["step_energy_j"] / points[point["limit_w"]][1] - 1) < energy_off
                for point in said["points"] if point["mark"] == "valid")
 
 
@@ -163,11 +164,11 @@ def check_truly_best(said, points, bound, score):
     chosen = points[said["chosen_limit_w"]]
     steady = all(point["step_time_standard_error_s"] < 0.005 * point["step_time_s"] for point in said["points"] if point["mark"] == "valid")
     if steady or bound == math.inf:
-        tap.equal(score(*chosen) <= (1.09 if bound < math.inf else 1.03) * best, True, f"{said['chosen_limit_w']} W of {points}")
+        tap.equal(score(*chosen) <= (1.09 if bound < math.inf else 1.05) * best, True, f"{said['chosen_limit_w']} W of {points}")
     tap.equal(chosen[0] <= 1.02 * bound * points[400][0], True, f"{said['chosen_limit_w']} W keeps the bound of {points}")
 
 
-ATTEMPTS = 4
+ATTEMPTS = 3
 
 
 def test_chooses_what_measuring_all_would():
@@ -191,7 +192,7 @@ def test_chooses_what_measuring_all_would():
                 tap.equal(said["steps"], 900, talk)
                 if said["state"] == "settled":
                     check_document(said, gpu, bound, talk)
-                    if is_undisturbed(said, points):
+                    if is_undisturbed(said, points, bound):
                         check_truly_best(said, points, bound, score)
                         del cases[gpu]
             if not cases:
