@@ -226,6 +226,19 @@ def test_ends_in_the_search():
         tap.equal(f"{said['steps']} steps\n", output)
 
 
+def test_enforced_below_what_is_asked_for():
+    """Limits above what the board enforces are one limit: the highest is measured for all, and the report says so."""
+    with machine(*EXACT, "--enforced-w", "150", gpus=1):
+        result, said = tune(train(steps=700), "--objective", "time", "--profile-steps", "15")
+        tap.equal((result.returncode, limits(), said["chosen_limit_w"]), (0, [DEFAULT_W], 400.0), result.stderr)
+        for point in said["points"]:
+            if 150 <= point["limit_w"] < 400:
+                tap.equal((point["mark"], point["enforced_w"]), ("enforced lower", 150.0), point)
+        tap.contains(result.stderr, "; enforced at 150 W\n")
+        tap.contains(result.stderr, "the board enforces 150 W of these 400 W\n")
+        tap.contains(result.stderr, "375 W  not tried, since the board enforces 150 W\n")
+
+
 def test_epochs_shorter_than_the_warm_up():
     """Windows go on over epochs; where their parts are too short for any figure, the report says so."""
     cases = (
