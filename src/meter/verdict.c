@@ -135,22 +135,17 @@ static bool differ(const struct figure *counter, const struct figure *integral, 
 
 /*
  * Returns the counter's figure: fused with the power where that is possible and tells more, else the
- * plain difference, and the note says why.
+ * plain difference, and why it is that: a clause, or NULL.
  */
 static struct figure choose(const struct account_window *window, const struct figure *plain,
-                            const struct figure *integral, struct fly_device_energy *out)
+                            const struct figure *integral, const struct fly_device_energy *out,
+                            const char **out_why)
 {
-    const char *why;
-    struct figure fused = figure_by_fusion(window, out->time_s, &why);
-    char text[FLY_METER_TEXT_MAX];
+    struct figure fused = figure_by_fusion(window, out->time_s, out_why);
 
     if (fused.known && differ(&fused, integral, out->samples)) {
         fused.known = false;
-        why = "sampled power gives another energy";
-    }
-    if (!fused.known && why != NULL) {
-        snprintf(text, sizeof text, "plain difference of the counter: %s", why);
-        note(out, text);
+        *out_why = "sampled power gives another energy";
     }
     return fused.known && (fused.half_j < plain->half_j || plain->half_j >= plain->energy_j) ? fused : *plain;
 }
@@ -175,6 +170,16 @@ static void note_state(struct fly_device_energy *out, const char *what, enum rea
     char text[FLY_METER_TEXT_MAX];
 
     snprintf(text, sizeof text, "%s: %s", what, reading_state_clause(state));
+    note(out, text);
+}
+
+static void note_plain(struct fly_device_energy *out, const char *why)
+{
+    char text[FLY_METER_TEXT_MAX];
+
+    if (why == NULL)
+        return;
+    snprintf(text, sizeof text, "plain difference of the counter: %s", why);
     note(out, text);
 }
 
@@ -224,6 +229,7 @@ static void tell_energy(const struct device_info *info, const struct account_win
     const struct account_edge *begin = &window->mark.begin, *end = &window->end;
     struct figure counter = figure_by_counter(window, out->time_s);
     struct figure integral = figure_by_integral(window, out->time_s);
+    const char *why = NULL;
     bool counts;
 
     if (end->energy_state == READING_LOST || end->power_state == READING_LOST) {
@@ -236,10 +242,11 @@ static void tell_energy(const struct device_info *info, const struct account_win
         out->counter_j = counter.energy_j;
     counts = counter.known && !prefers_integral(window, &counter, &integral, out);
     if (counts) {
-        counter = choose(window, &counter, &integral, out);
+        counter = choose(window, &counter, &integral, out, &why);
         counts = !needs_integral(info, window, &counter, &integral, out);
     }
     if (counts) {
+        note_plain(out, why);
         tell_counter(info, window, &counter, out);
     } else if (integral.known) {
         tell_integrated(info, window, &integral, out);
