@@ -250,7 +250,7 @@ static void test_scatter(void **state)
     static const struct {
         double step_s, scatter;
         uint32_t first, more; /* of a first measurement; of the highest limit, before any other */
-    } cases[] = {{0.02, 0.0, 40, 0},      {0.02, 0.19, 40, 0},  {0.02, 0.3, 900, 900},
+    } cases[] = {{0.02, 0.0, 30, 0},      {0.02, 0.19, 30, 0},  {0.02, 0.3, 900, 900},
                  {0.02, 0.5, 1500, 1500}, {0.2, 0.3, 150, 150}, {2.0, 0.3, 15, 0}};
 
     (void)state;
@@ -326,6 +326,32 @@ static void test_shape_bounds(void **state)
     }
 }
 
+/* What visits differ by, known from two alone, does not send the race back to the highest limits. */
+static void test_few_visits(void **state)
+{
+    struct scene scene;
+    size_t best = 0;
+
+    (void)state;
+    scene_make(&scene, "a100", 380.0, 0.7, 0.04, objectives[5]);
+    for (size_t i = 0; i < scene.count && is_allowed(&scene, i); i++)
+        best = i;
+    assert_true(best > 3 && best + 1 < scene.count);
+    measure(&scene, 0, 25);
+    measure(&scene, best, 25);
+    measure(&scene, best + 1, 25);
+    scene.race.arms.visit_time_noise = 0.005;
+    scene.race.arms.visit_factor = 5.0;
+    assert_false(limit_arms_keeps_bound(&scene.race.arms, best));
+    for (int i = 0; i < 4; i++) {
+        struct limit_race_action action = limit_race_next(&scene.race);
+
+        assert_int_equal(action.verb, LIMIT_RACE_MEASURE);
+        assert_true(action.place == 0 || action.place + 1 >= best);
+        measure(&scene, action.place, action.steps);
+    }
+}
+
 /* Once settled, contenders and then untried limits get looks that never cost more than was allowed. */
 static void test_looks(void **state)
 {
@@ -391,10 +417,15 @@ static void test_bound_while_looking(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exact),    cmocka_unit_test(test_noisy),
-        cmocka_unit_test(test_unfelt),   cmocka_unit_test(test_scatter),
-        cmocka_unit_test(test_left_out), cmocka_unit_test(test_shape_bounds),
-        cmocka_unit_test(test_looks),    cmocka_unit_test(test_bound_while_looking),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_noisy),
+        cmocka_unit_test(test_unfelt),
+        cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_shape_bounds),
+        cmocka_unit_test(test_few_visits),
+        cmocka_unit_test(test_scatter),
+        cmocka_unit_test(test_looks),
+        cmocka_unit_test(test_bound_while_looking),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

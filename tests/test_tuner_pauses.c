@@ -151,7 +151,7 @@ static void test_bound_with_scatter(void **state)
 
         assert_true(outcome.kept >= SEEDS * 9 / 10);
         assert_true(outcome.near >= (habits[i].two_lengths ? SEEDS * 2 / 5 : SEEDS * 8 / 10));
-        assert_true(outcome.steps <= SEEDS * (habits[i].two_lengths ? 12000 : 500));
+        assert_true(outcome.steps <= SEEDS * (habits[i].two_lengths ? 15000 : 810));
     }
 }
 

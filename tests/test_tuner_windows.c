@@ -200,12 +200,51 @@ static void test_too_short_for_a_figure(void **state)
                 1.03 * tuner_score(&profile, &energy, best));
 }
 
+/*
+ * The first check of a choice is one more window of it. Where all windows together leave it unsure that the
+ * bound is kept, the race goes on and measures again, in place of a step to a higher limit.
+ */
+static void test_first_check_goes_on(void **state)
+{
+    const struct fly_objective bounded = {FLY_OBJECTIVE_ENERGY, 0.0, 1.10};
+    struct fly_tuner_report before, after;
+    struct tuner_profile profile;
+    struct fly_tuner_options options;
+    struct tuner_bench bench;
+    struct fly_tuner *tuner;
+
+    (void)state;
+    make_short(&profile, 0.04);
+    tuner_bench_start(&bench, &profile, "exact");
+    options = tuner_bench_options(&bench, bounded);
+    bench.random = 11;
+    bench.step_noise = 0.002;
+    tuner = tuner_bench_tuner(&bench, &options);
+    while (fly_tuner_state(tuner) == FLY_TUNER_SEARCHING)
+        tuner_bench_step(&bench, tuner);
+    before = tuner_bench_report(tuner);
+    bench.slower = 1.03;
+    while (fly_tuner_state(tuner) == FLY_TUNER_CHECKING && tuner_bench_report(tuner).looks == before.looks)
+        tuner_bench_step(&bench, tuner);
+    bench.slower = 1.0;
+    after = tuner_bench_settle(&bench, tuner, 0);
+    print_message("# %g W, then %g W; looks %u, then %u; back-offs %u\n", before.limit_w, after.limit_w,
+                  before.looks, after.looks, after.backoffs);
+    assert_true(after.looks > before.looks);
+    assert_int_equal(after.backoffs, 0);
+    assert_int_equal(after.searches, 1);
+    assert_true(profile.step_s[tuner_profile_find(&profile, after.limit_w)] <= 1.10 * profile.step_s[0]);
+    fly_tuner_free(tuner);
+    tuner_bench_stop(&bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_contenders),           cmocka_unit_test(test_epochs),
         cmocka_unit_test(test_longest_window),       cmocka_unit_test(test_ties),
         cmocka_unit_test(test_time_needs_no_energy), cmocka_unit_test(test_too_short_for_a_figure),
+        cmocka_unit_test(test_first_check_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

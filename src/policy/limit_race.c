@@ -6,7 +6,7 @@
 #include "policy/limit_shape.h"
 
 /* A first measurement takes this long, within so many steps; but more than those in so short a time. */
-static const double first_s = 1.0, first_steps_least = 15.0, first_steps_most = 40.0, first_least_s = 0.3;
+static const double first_s = 1.0, first_steps_least = 15.0, first_steps_most = 30.0, first_least_s = 0.3;
 /*
  * A limit settles within some tens of milliseconds. One step is lost besides: it may have begun before.
  */
@@ -14,12 +14,15 @@ static const double warmup_s = 0.1;
 enum { WARMUP_STEPS_MOST = 10 };
 /*
  * What the search may spend for each limit: a second, within so many steps, but as many as take so short a
- * time. More where a limit may or may not
- * keep the bound: later, looks at the highest limit are dear, and those at limits of nearly the same score
- * cost next to nothing.
+ * time. More where a limit may or may not keep the bound: later, looks at the highest limit are dear, and
+ * those at limits of nearly the same score cost next to nothing. Short steps are so many anyway that all of
+ * them together, with the check, are to be no more than fifty for each limit; and where steps scatter,
+ * windows are longer already.
  */
-static const double spent_s = 1.0, spent_steps_least = 22.0, spent_steps_bound = 42.0,
-                    spent_steps_most = 45.0, spent_least_s = 0.45;
+static const double spent_s = 1.0, spent_steps_least = 22.0, spent_steps_most = 45.0, spent_least_s = 0.45,
+                    spent_steps_bound = 90.0, spent_steps_bound_short = 45.0, short_step_s = 0.02;
+/* So many times its error off the bound, an arm is clear of it. */
+static const double clear_errors = 3.0;
 /*
  * Where the times of single steps scatter by more than this share of their mean, measurements are longer:
  * until the mean is known so well, or for `scattering_s`. Every ratio hangs on the highest limit, so that
@@ -86,7 +89,8 @@ static struct limit_race_action measure(size_t place, double steps)
 static double left_steps(const struct limit_race *race, double step_s, double least)
 {
     double first = limit_race_first_steps(race, step_s), warmup = limit_race_warmup_steps(step_s);
-    double each = within(spent_s / step_s, least, fmax(spent_steps_most, spent_least_s / step_s));
+    double each =
+        within(spent_s / step_s, least, fmax(fmax(least, spent_steps_most), spent_least_s / step_s));
 
     if (race->least_steps > 0)
         each = fmax(each, 0.5 * (first + warmup));
@@ -170,6 +174,26 @@ static bool find_neighbour(const struct limit_race *race, const struct limit_sha
     return false;
 }
 
+/* Whether a contender is better, and may or may not keep the bound. */
+static bool is_at_bound(const struct limit_arms *arms, size_t contender, size_t chosen)
+{
+    return !limit_arms_keeps_bound(arms, contender) &&
+           limit_arms_score(arms, contender) < limit_arms_score(arms, chosen);
+}
+
+/* By how much an arm's time is off the bound, up or down, as a fraction; and how far that may be off. */
+static double off_bound(const struct limit_arms *arms, size_t place)
+{
+    return fabs(arms->arms[place].time_s / (arms->objective.max_slowdown * arms->arms[0].time_s) - 1.0);
+}
+
+static double bound_error(const struct limit_arms *arms, size_t place)
+{
+    const struct limit_arm *arm = &arms->arms[place];
+
+    return limit_arms_ratio_error(arms, arm->time_error, arm->steps, arm->visits);
+}
+
 static bool find_known(const struct limit_race *race, const struct limit_shape *shape, size_t chosen,
                        size_t *out_place)
 {
@@ -225,7 +249,8 @@ static double step_cost(const struct limit_race *race, size_t place, size_t chos
 static size_t less_certain(const struct limit_race *race, size_t chosen, size_t one, double one_error,
                            size_t other, double other_error)
 {
-    static const double rather = 2.0;
+    /* A longer visit does not show what visits differ by. */
+    const double rather = race->arms.visit_time_noise > 0.0 ? 1.0 : 2.0;
 
     if (race->resting == one || race->resting == other)
         return race->resting == one ? other : one;
@@ -237,13 +262,6 @@ static size_t less_certain(const struct limit_race *race, size_t chosen, size_t 
     if (race->standing == other)
         other_error *= rather;
     return one_error >= other_error ? one : other;
-}
-
-/* Whether a contender is better, and may or may not keep the bound. */
-static bool is_at_bound(const struct limit_arms *arms, size_t contender, size_t chosen)
-{
-    return !limit_arms_keeps_bound(arms, contender) &&
-           limit_arms_score(arms, contender) < limit_arms_score(arms, chosen);
 }
 
 /* Which arm decides between a contender and the chosen one. */
@@ -266,11 +284,25 @@ static double more_steps(const struct limit_race *race, size_t place)
     return within(arm->steps, first, 4.0 * first);
 }
 
-/* Whether the highest limit is to be measured a second time before the race settles. */
+/* Whether an arm that is as good as the chosen one is so near to the bound that its side may be chance. */
+static bool is_unclear(const struct limit_arms *arms, size_t chosen)
+{
+    for (size_t i = 0; i < arms->count; i++) {
+        if (limit_arms_known(arms, i) && limit_arms_score(arms, i) <= limit_arms_score(arms, chosen) &&
+            off_bound(arms, i) < clear_errors * bound_error(arms, i))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Whether the highest limit is to be measured a second time before the race settles: every ratio hangs on it,
+ * and one visit does not show what visits differ by.
+ */
 static bool wants_second(const struct limit_race *race, size_t chosen)
 {
     return race->resting != 0 && isfinite(race->arms.objective.max_slowdown) && chosen != 0 &&
-           race->arms.arms[0].visits == 1;
+           race->arms.arms[0].visits == 1 && is_unclear(&race->arms, chosen);
 }
 
 /* Whether the limit against which all are held is to be measured for longer before any other. */
@@ -285,12 +317,48 @@ static bool wants_reference(const struct limit_race *race, size_t top, double *o
     return *out_steps > 0.0;
 }
 
+/*
+ * The arm around which to look: the best one, had what visits differ by been known from many of them. Known
+ * from two or three, it may leave no arm that surely keeps the bound but the highest.
+ */
+static size_t likely(const struct limit_arms *arms, size_t chosen)
+{
+    struct limit_arms lenient = *arms;
+
+    lenient.visit_factor = 0.0;
+    (void)limit_arms_choose(&lenient, &chosen);
+    return chosen;
+}
+
+/* The arm that decides on a known contender, and for how many steps; SETTLED when none does. */
+static struct limit_race_action decide(const struct limit_race *race, const struct limit_shape *shape,
+                                       size_t chosen, size_t best, double reserved)
+{
+    const struct limit_arms *arms = &race->arms;
+    double step_s = arms->arms[reference(arms)].time_s;
+    double left = left_steps(race, step_s, spent_steps_least) - reserved;
+    bool is_short = step_s < short_step_s || scatter_steps(race, step_s) > 0.0;
+    double bound_left =
+        left_steps(race, step_s, is_short ? spent_steps_bound_short : spent_steps_bound) - reserved;
+    size_t place = best;
+
+    if (best == chosen && !find_known(race, shape, chosen, &place))
+        return (struct limit_race_action){LIMIT_RACE_SETTLED, chosen, 0};
+    if (is_at_bound(arms, place, chosen))
+        left = bound_left;
+    place = decisive(race, place, chosen);
+    if (left > 0.0)
+        return measure(place, fmin(more_steps(race, place), left));
+    return (struct limit_race_action){LIMIT_RACE_SETTLED, chosen, 0};
+}
+
 struct limit_race_action limit_race_next(const struct limit_race *race)
 {
     const struct limit_arms *arms = &race->arms;
-    size_t top = reference(arms), chosen, place;
+    size_t top = reference(arms), chosen, best, place;
+    struct limit_race_action action;
     struct limit_shape shape;
-    double left, second, missing;
+    double first, left, missing, reserved = 0.0;
 
     if (top == arms->count || (top > 0 && isfinite(arms->objective.max_slowdown)))
         return (struct limit_race_action){.verb = LIMIT_RACE_NOTHING};
@@ -301,21 +369,16 @@ struct limit_race_action limit_race_next(const struct limit_race *race)
     if (!limit_arms_choose(arms, &chosen))
         return (struct limit_race_action){.verb = LIMIT_RACE_NOTHING};
     shape = limit_shape_of(arms, race->is_clock);
-    second = wants_second(race, chosen) ? limit_race_first_steps(race, arms->arms[0].time_s) : 0.0;
-    left = left_steps(race, arms->arms[top].time_s, spent_steps_least) - second;
-    if (left > 0.0 &&
-        (find_unknown(race, &shape, chosen, &place) || find_neighbour(race, &shape, chosen, &place)))
-        return measure(place, limit_race_first_steps(race, arms->arms[top].time_s));
-    if (find_known(race, &shape, chosen, &place)) {
-        if (is_at_bound(arms, place, chosen))
-            left = left_steps(race, arms->arms[top].time_s, spent_steps_bound) - second;
-        place = decisive(race, place, chosen);
-        if (left > 0.0)
-            return measure(place, fmin(more_steps(race, place), left));
-    }
+    best = likely(arms, chosen);
+    first = limit_race_first_steps(race, arms->arms[top].time_s);
     if (wants_second(race, chosen))
-        return measure(0, limit_race_first_steps(race, arms->arms[0].time_s));
-    return (struct limit_race_action){LIMIT_RACE_SETTLED, chosen, 0};
+        reserved = first + limit_race_warmup_steps(arms->arms[top].time_s);
+    left = left_steps(race, arms->arms[top].time_s, spent_steps_least) - reserved;
+    if (left > 0.0 &&
+        (find_unknown(race, &shape, best, &place) || find_neighbour(race, &shape, best, &place)))
+        return measure(place, race->least_steps > 0 ? first : within(left, first_steps_least, first));
+    action = decide(race, &shape, chosen, best, reserved);
+    return action.verb == LIMIT_RACE_SETTLED && reserved > 0.0 ? measure(0, first) : action;
 }
 
 /* The arm that the shape alone ruled out and that would cost the least to try; false for none. */

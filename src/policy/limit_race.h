@@ -21,8 +21,8 @@
  * the race tries the limit that it expects to be the best (limit_shape.h), until no limit is left
  * that could be better than the best one by more than the indifference and could keep the bound, with
  * errors of 5 in 100. Limits that the shape rules out are not tried, but for those next to the best. Of two
- * that contend, the less certain one is measured for longer. With a bound the highest limit is measured a
- * second time, since every ratio hangs on it. The race settles when its steps are used up, with the best
+ * that contend, the less certain one is measured for longer. Where a ratio to the highest limit is near the
+ * bound, that limit is measured a second time. The race settles when its steps are used up, with the best
  * limit that surely keeps the bound.
  *
  * Where the times of single steps scatter by more than a fifth, all measurements are longer, that of the

@@ -195,7 +195,20 @@ static void finish_search(struct fly_tuner *tuner)
     if (tuner->state == FLY_TUNER_STOPPED)
         return;
     tuner->confirming = true;
+    tuner->searched_at = tuner->count.begun;
     tuner_begin_check(tuner);
+}
+
+/* A new choice did not pass its check: the race goes on, if it has steps left. Returns whether it does. */
+static bool resume(struct fly_tuner *tuner)
+{
+    uint32_t steps;
+    size_t place;
+
+    if (!tuner_race_resume(tuner, &place, &steps))
+        return false;
+    tuner_search_one(tuner, place, steps);
+    return true;
 }
 
 /* A look has ended: another limit is chosen by it, or the chosen one is set again. */
@@ -203,10 +216,12 @@ static void finish_look(struct fly_tuner *tuner)
 {
     bool changed = tuner_race_end_look(tuner);
 
+    if (tuner->confirming && resume(tuner))
+        return;
     tuner_turn(tuner, tuner->points[tuner->chosen].limit_w);
     if (!tuner_all_go_on(tuner))
         return;
-    if (!changed) {
+    if (!changed && !tuner->confirming) {
         settle(tuner);
         return;
     }
@@ -261,6 +276,8 @@ static void finish_check(struct fly_tuner *tuner)
         settle(tuner); /* the plan takes care of the bound */
     } else if (tuner_is_promise_kept(tuner, checked.time_s) || tuner->chosen == 0) {
         pass_check(tuner);
+    } else if (tuner->confirming && resume(tuner)) {
+        tuner->broken_checks = 0;
     } else if (++tuner->broken_checks < 2) {
         tuner_begin_check(tuner); /* once may be chance: check again */
     } else {

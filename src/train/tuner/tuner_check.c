@@ -46,7 +46,7 @@ void tuner_back_off(struct fly_tuner *tuner)
     tuner->report.backoffs++;
     if (tuner->options.knob == FLY_TUNER_PROFILE)
         next = 0; /* none is next to another */
-    else if (tuner->noise.time > 0.0)
+    else if (tuner->noise.time > 0.0 || tuner->races)
         (void)tuner_choose(tuner, &next);
     /* Use no limit at all rather than a fourth that breaks the promise too. */
     tuner->chosen = tuner->report.backoffs > FLY_TUNER_BACKOFFS_MAX ? 0 : next;
@@ -63,7 +63,7 @@ bool tuner_is_promise_kept(struct fly_tuner *tuner, double time_s)
 {
     if (tuner->confirming && tuner->check.steps > 0.0) {
         tuner_race_add_check(tuner);
-        if (tuner->noise.time > 0.0) {
+        if (tuner->noise.time > 0.0 || (tuner->races && tuner->visits[tuner->chosen].count > 1)) {
             tuner->broken_checks++;
             return tuner_keeps_bound(tuner, tuner->chosen);
         }

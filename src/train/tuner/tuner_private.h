@@ -153,6 +153,7 @@ struct fly_tuner {
 
     double spent_s, spent_j;  /* by this search so far, on all ranks, without pauses */
     uint64_t spent_steps;     /* steps that the two are of */
+    uint64_t searched_at;     /* at which step the search had chosen */
     bool looking;             /* measuring again a limit that was measured before */
     bool confirming;          /* the check is the first of this choice */
     uint32_t window_steps;    /* planned */
@@ -294,6 +295,11 @@ void tuner_race_note_level(struct fly_tuner *tuner, double time_s);
 void tuner_race_add_check(struct fly_tuner *tuner);
 /* Which limit gets another look, if one is worth it and can be afforded; false for none. The look begins. */
 bool tuner_race_look(struct fly_tuner *tuner, size_t *out_place, uint32_t *out_steps);
+/*
+ * Which limit the race measures next where the first check of its choice was not passed; false when it has
+ * used up its steps. The look begins.
+ */
+bool tuner_race_resume(struct fly_tuner *tuner, size_t *out_place, uint32_t *out_steps);
 /* Takes the figures of the look that has ended; returns whether another limit is chosen now. */
 bool tuner_race_end_look(struct fly_tuner *tuner);
 

@@ -110,6 +110,17 @@ void tuner_race_note_level(struct fly_tuner *tuner, double time_s)
     tuner->level = fabs(level - 1.0) > drift_errors * error ? level : 1.0;
 }
 
+static void begin_look(struct fly_tuner *tuner, const struct limit_race_action *action, size_t *out_place,
+                       uint32_t *out_steps)
+{
+    tuner->look_from = tuner->count.begun;
+    tuner->check = (struct tuner_visit){0};
+    tuner->looking = true;
+    tuner->report.looks++;
+    *out_place = action->place;
+    *out_steps = action->steps;
+}
+
 bool tuner_race_look(struct fly_tuner *tuner, size_t *out_place, uint32_t *out_steps)
 {
     struct tuner_race race;
@@ -124,12 +135,22 @@ bool tuner_race_look(struct fly_tuner *tuner, size_t *out_place, uint32_t *out_s
     action = limit_race_look(&race.race, tuner->chosen, allowance);
     if (action.verb != LIMIT_RACE_MEASURE)
         return false;
-    tuner->look_from = tuner->count.begun;
-    tuner->check = (struct tuner_visit){0};
-    tuner->looking = true;
-    tuner->report.looks++;
-    *out_place = action.place;
-    *out_steps = action.steps;
+    begin_look(tuner, &action, out_place, out_steps);
+    return true;
+}
+
+bool tuner_race_resume(struct fly_tuner *tuner, size_t *out_place, uint32_t *out_steps)
+{
+    struct tuner_race race;
+    struct limit_race_action action;
+
+    if (!tuner->races || tuner->failed_looks > 0)
+        return false;
+    take_race(tuner, tuner->spent_steps + tuner->count.begun - tuner->searched_at, &race);
+    action = limit_race_next(&race.race);
+    if (action.verb != LIMIT_RACE_MEASURE)
+        return false;
+    begin_look(tuner, &action, out_place, out_steps);
     return true;
 }
 
@@ -161,11 +182,11 @@ bool tuner_race_end_look(struct fly_tuner *tuner)
     if (tuner->check.steps > 0.0)
         tuner_race_add_check(tuner);
     take_race(tuner, tuner->spent_steps, &race);
-    if (limit_arms_known(&race.arms.arms, tuner->at))
+    if (!tuner->confirming && limit_arms_known(&race.arms.arms, tuner->at))
         tuner->looks_cost +=
             limit_race_cost(&race.race, tuner->at, chosen, (double)(tuner->count.begun - tuner->look_from));
     if (!limit_arms_choose(&race.arms.arms, &tuner->chosen) ||
-        is_still_good(&race.arms.arms, chosen, tuner->chosen))
+        (!tuner->confirming && is_still_good(&race.arms.arms, chosen, tuner->chosen)))
         tuner->chosen = chosen;
     tuner->report.ties = tuner_ties(tuner, tuner->chosen);
     return tuner->chosen != chosen;
