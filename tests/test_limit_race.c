@@ -43,12 +43,8 @@ static void scene_make(struct scene *scene, const char *board, double drawn_w, d
             (struct fly_power_point){limit_w, fmin(drawn_w, limit_w),
                                      step_s * (clock_share / clock + 1.0 - clock_share +
                                                collapse * pow(fmax(0.55 - drawn, 0.0), 1.5))};
-        scene->arms[scene->count++] = (struct limit_arm){.limit = limit_w,
-                                                         .time_s = NAN,
-                                                         .power_w = NAN,
-                                                         .felt = NAN,
-                                                         .shape_time = NAN,
-                                                         .shape_power = NAN};
+        scene->arms[scene->count++] =
+            (struct limit_arm){.limit = limit_w, .time_s = NAN, .power_w = NAN, .felt = NAN};
     }
     scene->race = (struct limit_race){.arms = {.arms = scene->arms,
                                                .count = scene->count,

@@ -77,10 +77,6 @@ static void guess(const struct limit_shape *shape, const struct limit_arm *arm, 
 
     *out_time = 1.0 + usual->time_share * (pow(r, -usual->time_exponent) - 1.0);
     *out_power = pow(r, usual->power_exponent);
-    if (arm->shape_time > 0.0 && arm->shape_power > 0.0) {
-        *out_time = arm->shape_time;
-        *out_power = arm->shape_power;
-    }
 }
 
 /* By how much a known arm is off the guess, as logarithms. */

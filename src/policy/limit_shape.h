@@ -24,8 +24,8 @@ struct limit_estimate {
 };
 
 /*
- * The figures to expect of an arm. Between known arms they follow these; elsewhere the other
- * profile's shape, where the arms have one, or that of a usual GPU.
+ * The figures to expect of an arm. Between known arms they follow these; elsewhere the shape
+ * of a usual GPU.
  */
 struct limit_estimate limit_shape_estimate(const struct limit_shape *shape, const struct limit_arms *arms,
                                            size_t place);
