@@ -90,12 +90,12 @@ STATUS = re.compile("\x1b7\x1b\\[10;1H\x1b\\[K(flyball: [^\x1b]*)\x1b8")
 # The first test: those below leave the emulator that the driver starts by itself.
 def test_a_line_on_the_terminal():
     """It says what is tried and chosen; the program's own lines come whole, and the screen is given back."""
-    options = ["-i", "0", "--energy-tolerance", "1", "--max-slowdown", "1%"]
+    options = ["-i", "0", "--energy-tolerance", "1", "--max-slowdown", "20%"]
 
     def train(steps):
         return [str(EMULATOR), "train", "--gpu", "0", "--sample-ms", "0.01", "--step-ms", "3", "--batch-size", "256", "--steps", str(steps)]
 
-    with machine("--sensor", "exact", "--counter-period-ms", "0", gpus=1):
+    with machine("--sensor", "exact", "--counter-period-ms", "0", "--ideal", gpus=1):
         status, out = on_terminal(command(["sh", "-c", 'echo first; "$@"; echo last', "sh", *train(1500)], *options, "--objective", "energy"))
         said = STATUS.findall(out)
         tap.equal((status, len(said) >= 3, max(map(len, said)) < 60), (0, True, True), out)
