@@ -118,7 +118,7 @@ def test_both_killed():
     for guarded in (True, False):
         with machine(*EXACT, gpus=1):
             emulator("set", "--gpu", 0, "--limit-w", 390)
-            with tuning(train(6000), *FEW, knob="both") as process:
+            with tuning(train(6000), *FEW, "--profile-steps", "15", knob="both") as process:
                 guard = guard_of(process)
                 tap.equal(limits()[0] != 390, True, "a limit stands under the ceiling")
                 if not guarded:

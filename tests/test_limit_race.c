@@ -246,8 +246,8 @@ static void test_scatter(void **state)
     static const struct {
         double step_s, scatter;
         uint32_t first, more; /* of a first measurement; of the highest limit, before any other */
-    } cases[] = {{0.02, 0.0, 30, 0},      {0.02, 0.19, 30, 0},  {0.02, 0.3, 900, 900},
-                 {0.02, 0.5, 1500, 1500}, {0.2, 0.3, 150, 150}, {2.0, 0.3, 15, 0}};
+    } cases[] = {{0.02, 0.0, 30, 0},      {0.02, 0.19, 30, 0},  {0.02, 0.3, 225, 185},
+                 {0.02, 0.5, 500, 460}, {0.2, 0.3, 50, 10}, {2.0, 0.3, 15, 0}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -255,7 +255,7 @@ static void test_scatter(void **state)
         struct scene scene;
 
         scene_make(&scene, "a100", 380.0, 0.7, cases[i].step_s, objectives[4]);
-        scene.race.scattering_s = 30.0;
+        scene.race.scattering_s = 10.0;
         scene.arms[0].time_s = cases[i].step_s;
         scene.arms[0].power_w = 380.0;
         scene.arms[0].power_error = 0.0;

@@ -150,8 +150,7 @@ struct fly_tuner_options {
     uint32_t profile_steps;  /* in each window, at least; 0: as many as the choice needs, 40 for a profile */
     double energy_tolerance; /* how certain a profile's energies are; a limit that is better by less than a
                                 quarter of this, or 2 %, is not looked for; 0: 0.04 */
-    double window_max_s; /* the longest window, three times as long where the times of steps scatter by more
-                            than a fifth; 0: 10 */
+    double window_max_s;     /* the longest window; 0: 10 */
     uint32_t check_every_steps;        /* when settled; 0: 1000 */
     uint32_t remeasure_distance_steps; /* at least between two searches; 0: 10000 */
     fly_all_reduce all_reduce;         /* NULL: one rank */

@@ -26,9 +26,9 @@ static const double clear_errors = 3.0;
 /*
  * Where the times of single steps scatter by more than this share of their mean, measurements are longer:
  * until the mean is known so well, or for `scattering_s`. Every ratio hangs on the highest limit, so that
- * one is measured for longer still.
+ * one is measured for as long before any other.
  */
-static const double scatter_least = 0.2, mean_error = 0.01, highest_times = 2.0;
+static const double scatter_least = 0.2, mean_error = 0.02;
 /* One step is lost when a limit is set. */
 static const double look_overhead = 0.5;
 enum { LOOKS_MOST = 100, LOOK_LONGER = 4 };
@@ -305,16 +305,14 @@ static bool wants_second(const struct limit_race *race, size_t chosen)
            race->arms.arms[0].visits == 1 && is_unclear(&race->arms, chosen);
 }
 
-/* Whether the limit against which all are held is to be measured for longer before any other. */
-static bool wants_reference(const struct limit_race *race, size_t top, double *out_steps)
+/* How many steps the limit against which all are held is to be measured for before any other; 0: none. */
+static double reference_steps(const struct limit_race *race, size_t top)
 {
     const struct limit_arm *arm = &race->arms.arms[top];
-    double wanted = ceil(scatter_steps(race, arm->time_s));
 
     if (race->least_steps > 0 || race->resting == top)
-        return false;
-    *out_steps = fmin(wanted, highest_times * wanted - arm->steps);
-    return *out_steps > 0.0;
+        return 0.0;
+    return fmax(ceil(scatter_steps(race, arm->time_s)) - arm->steps, 0.0);
 }
 
 /*
@@ -364,7 +362,8 @@ struct limit_race_action limit_race_next(const struct limit_race *race)
         return (struct limit_race_action){.verb = LIMIT_RACE_NOTHING};
     if (!limit_arms_known(arms, top))
         return measure(top, limit_race_first_steps(race, 1.0));
-    if (wants_reference(race, top, &missing))
+    missing = reference_steps(race, top);
+    if (missing > 0.0)
         return measure(top, missing);
     if (!limit_arms_choose(arms, &chosen))
         return (struct limit_race_action){.verb = LIMIT_RACE_NOTHING};

@@ -25,8 +25,8 @@
  * bound, that limit is measured a second time. The race settles when its steps are used up, with the best
  * limit that surely keeps the bound.
  *
- * Where the times of single steps scatter by more than a fifth, all measurements are longer, that of the
- * highest limit the most, and so is the search.
+ * Where the times of single steps scatter by more than a fifth, all measurements are longer, and so is
+ * the search.
  *
  * After that, limit_race_look says what is worth another look within an allowance: first a limit that
  * still contends, then, once each, the limits that were left out because of the shape alone.

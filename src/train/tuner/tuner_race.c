@@ -9,8 +9,6 @@
 #include "policy/limit_race.h"
 #include "train/tuner/tuner_choice.h"
 
-/* Where steps scatter, a window is longer than the options say: so many times at most. */
-static const double scattering_times = 3.0;
 /* The share of the run that looks may cost when settled. */
 static const double looks_share = 0.002;
 /* A look that fails so often on end is the last one. */
@@ -30,7 +28,7 @@ static void take_race(const struct fly_tuner *tuner, uint64_t spent_steps, struc
         .arms = out_race->arms.arms,
         .is_clock = tuner->options.knob == FLY_TUNER_CLOCK,
         .least_steps = tuner->least_steps,
-        .scattering_s = scattering_times * tuner->options.window_max_s,
+        .scattering_s = tuner->options.window_max_s,
         .spent_steps = (double)spent_steps,
         .standing = SIZE_MAX,
         .resting = tuner->visits[tuner->at].count > 0 ? tuner->at : SIZE_MAX,
