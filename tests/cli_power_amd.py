@@ -206,7 +206,7 @@ def test_tuner():
     with machine():
         path = HOME / "report.json"
         result = run("run", "--tune", "-i", "0", "--objective", "energy", "--energy-tolerance", "1", "--output", str(path), "--",
-                     sys.executable, "-c", TRAINER, str(STATE), "2500")
+                     sys.executable, "-c", TRAINER, str(STATE), "1500")
         tap.equal((result.returncode, caps()), (0, [CAP_W] * 2), result.stderr)
         told = json.loads(path.read_text())["tune"]
         tried = [point["limit_w"] for point in told["points"]]
@@ -217,12 +217,12 @@ def test_clock_of_others_stays():
     """A training's clock is not held while somebody has chosen how it is set; without that it is, and freed again."""
     with machine():
         (STATE / "LEVEL_0").write_text("2")
-        words = ["run", "--tune", "--knob", "clock", "-i", "0", "--energy-tolerance", "1", "--", sys.executable, "-c", TRAINER, str(STATE), "800"]
-        refused = run(*words)
+        words = ["run", "--tune", "--knob", "clock", "-i", "0", "--energy-tolerance", "1", "--", sys.executable, "-c", TRAINER, str(STATE)]
+        refused = run(*words, "400")
         tap.equal((refused.returncode, level(0), (STATE / "CLOCK_HIGHEST_0").exists()), (0, 2, False), refused.stderr)
         tap.contains(refused.stderr, "its performance level is 'high', which somebody set")
         (STATE / "LEVEL_0").unlink()
-        held = run(*words)
+        held = run(*words, "800")
         tap.equal((held.returncode, level(0), (STATE / "CLOCK_HIGHEST_0").read_text()), (0, 0, "2100"), held.stderr)
 
 

@@ -168,7 +168,7 @@ def check_truly_best(said, points, bound, score):
     tap.equal(chosen[0] <= 1.02 * bound * points[400][0], True, f"{said['chosen_limit_w']} W keeps the bound of {points}")
 
 
-ATTEMPTS = 3
+ATTEMPTS = 2
 
 
 def test_chooses_what_measuring_all_would():

@@ -52,7 +52,7 @@ def tuning(program, *options, knob="clock"):
 
 def test_chooses_by_its_own_figures():
     with machine(*EXACT, gpus=1):
-        result = subprocess.run(command(train(1200), "--objective", "energy"), env=CLEAN, cwd=HOME, capture_output=True, text=True,
+        result = subprocess.run(command(train(1000), "--objective", "energy"), env=CLEAN, cwd=HOME, capture_output=True, text=True,
                                 timeout=120, check=False)
         tap.equal((result.returncode, ceiling()), (0, None), result.stderr)
         report = said()
@@ -135,7 +135,7 @@ def test_clock_where_limits_may_not_be_set():
     script = HOME / "refuses.faults"
     script.write_text("call nvmlDeviceSetPowerManagementLimit no-permission\n")
     with machine(*EXACT, "--faults", str(script), gpus=1):
-        result = subprocess.run(command(train(900), "--objective", "energy", knob="auto"), env=CLEAN, cwd=HOME, capture_output=True,
+        result = subprocess.run(command(train(500), "--objective", "energy", knob="auto"), env=CLEAN, cwd=HOME, capture_output=True,
                                 text=True, timeout=120, check=False)
         report = said()
         tap.equal((result.returncode, ceiling(), limits(), report["knob"]), (0, None, [DEFAULT_W], "clock"), result.stderr)

@@ -50,7 +50,7 @@ def tuning(program, *options):
 
 def test_chooses_by_its_own_figures():
     with machine(*EXACT, gpus=1, model="b200"):
-        result = subprocess.run(command(train(1500), "--objective", "energy"), env=CLEAN, cwd=HOME, capture_output=True, text=True,
+        result = subprocess.run(command(train(1000), "--objective", "energy"), env=CLEAN, cwd=HOME, capture_output=True, text=True,
                                 timeout=120, check=False)
         tap.equal((result.returncode, requested(), entries()), (0, [], []), result.stderr)
         report = said()
@@ -88,7 +88,7 @@ def test_killed_in_the_search():
 
 
 def test_another_program_requests():
-    with machine(*EXACT, gpus=1, model="b200"), tuning(train(2500)) as process:
+    with machine(*EXACT, gpus=1, model="b200"), tuning(train(1000)) as process:
         emulator("set", "--workload-profiles", "COMPUTE,TRAINING")
         status, _, talk = ended(process)
         tap.equal((status, requested()), (0, ["COMPUTE", "TRAINING"]), talk)

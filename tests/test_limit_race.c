@@ -246,8 +246,8 @@ static void test_scatter(void **state)
     static const struct {
         double step_s, scatter;
         uint32_t first, more; /* of a first measurement; of the highest limit, before any other */
-    } cases[] = {{0.02, 0.0, 30, 0},      {0.02, 0.19, 30, 0},  {0.02, 0.3, 225, 185},
-                 {0.02, 0.5, 500, 460}, {0.2, 0.3, 50, 10}, {2.0, 0.3, 15, 0}};
+    } cases[] = {{0.02, 0.0, 30, 0},    {0.02, 0.19, 30, 0}, {0.02, 0.3, 225, 185},
+                 {0.02, 0.5, 500, 460}, {0.2, 0.3, 50, 10},  {2.0, 0.3, 15, 0}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
