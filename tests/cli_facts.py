@@ -24,10 +24,11 @@ USER = "carol"
 CLEAN = {name: value for name, value in os.environ.items()
          if not name.startswith(("FLYBALL_", "XDG_", "NO_COLOR", "CUDA_", "HIP_", "ROCR_"))}
 CLEAN |= {"HOME": str(HOME), "USER": USER, "LOGNAME": USER, "FLYBALL_EMULATOR_STATE": str(HOME / "state"),
-          "FLYBALL_EMULATOR": "gpus=2,model=a40", "FLYBALL_RUNTIME_DIR": str(HOME / "knobs"),
+          "FLYBALL_EMULATOR": "gpus=2,model=a40", "FLYBALL_RUNTIME_DIR": str(HOME / "knobs"), "XDG_RUNTIME_DIR": str(HOME / "runtime"),
           "FLYBALL_KNOB_COMMANDS": str(HOME / "commands.toml"), "FLYBALL_KNOB_DAEMON": "http://10.1.2.3:4938"}
 EMULATED = ["--nvml", str(LIBRARY), "--sysfs-root", str(HOME)]
 HOME.mkdir()
+(HOME / "runtime").mkdir(mode=0o700)
 ZONE = HOME / "sys/class/powercap/intel-rapl:0"
 ZONE.mkdir(parents=True)
 for file, content in (("name", "package-0"), ("energy_uj", "1234567"), ("max_energy_range_uj", "262143328850")):

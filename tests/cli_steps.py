@@ -90,7 +90,7 @@ STATUS = re.compile("\x1b7\x1b\\[10;1H\x1b\\[K(flyball: [^\x1b]*)\x1b8")
 # The first test: those below leave the emulator that the driver starts by itself.
 def test_a_line_on_the_terminal():
     """It says what is tried and chosen; the program's own lines come whole, and the screen is given back."""
-    options = ["-i", "0", "--energy-tolerance", "1", "--max-slowdown", "20%"]
+    options = ["-i", "0", "--energy-tolerance", "1", "--max-slowdown", "20%", "--profile-steps", "15"]
 
     def train(steps):
         return [str(EMULATOR), "train", "--gpu", "0", "--sample-ms", "0.01", "--step-ms", "3", "--batch-size", "256", "--steps", str(steps)]

@@ -55,9 +55,12 @@ def figures(it, headers=None):
 
 
 def test_a_run_that_reports_no_epoch():
+    runtime = BOX / "runtime"
+    runtime.mkdir(mode=0o700)
+    environment = {**serve_machine.CLEAN, "XDG_RUNTIME_DIR": str(runtime), "FLYBALL_EMULATOR_STATE": str(BOX / "state")}
     with serve_machine.service(FLYBALL, f"--store={STORE}.silent") as it:
         result = tap.run([FLYBALL, "run", "--job=silent", f"--store={it.url}", "--batch-sizes=16", "--max-epochs=2",
-                          "--default-batch-size=16", "--quiet", "--", "true"], env=serve_machine.CLEAN)
+                          "--default-batch-size=16", "--quiet", "--", "true"], env=environment)
         tap.equal(result.returncode, 0, result.stderr)
         serve_machine.until(lambda: any(name.startswith("flyball_trials_total") for name in figures(it)), "its end")
         ended = {name: value for name, value in figures(it).items() if name.startswith("flyball_trials_total")}

@@ -202,6 +202,13 @@ static void test_programs_that_start_at_once(void **state)
     }
 }
 
+static int tear_down(void **state)
+{
+    (void)state;
+    unlink(script_path);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,5 +217,5 @@ int main(void)
         cmocka_unit_test(test_foreign_owner), cmocka_unit_test(test_programs_that_start_at_once),
     };
 
-    return emulator_support_begin() != 0 || cmocka_run_group_tests(tests, NULL, NULL) != 0;
+    return emulator_support_begin() != 0 || cmocka_run_group_tests(tests, NULL, tear_down) != 0;
 }
