@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
+#include "device/refusal.h"
 
 enum { UW_PER_MW = 1000, CLOCK_STEP_MHZ = 25 };
 
@@ -112,24 +112,19 @@ static void word(enum quantity quantity, int64_t value, struct wording *out)
 int amdsmi_set_error(const struct device_info *info, enum quantity quantity, int64_t value,
                      amdsmi_status status, struct fly_error *out_error)
 {
+    char attempt[96], privileged[160];
     struct wording wording;
 
     word(quantity, value, &wording);
-    switch (amdsmi_failed_reading(status).state) {
-    case READING_DENIED:
-        return error_set(out_error, FLY_EPERM,
-                         "setting the %s of GPU %u failed: only root may; run this program as root, or "
-                         "'sudo amd-smi set -g %s %s'",
-                         wording.what, info->index, info->pci, wording.command);
-    case READING_UNSUPPORTED:
-    case READING_MISSING:
-        return error_set(out_error, FLY_EUNSUPPORTED,
-                         "setting the %s of GPU %u failed: %s (AMD SMI %u); this GPU or its driver does not "
-                         "offer it, and nothing can be done",
-                         wording.what, info->index, amdsmi_meaning(status), status);
-    default:
-        return error_set(out_error, FLY_EREAD,
-                         "setting the %s of GPU %u failed: %s (AMD SMI %u); see what 'amd-smi metric' says",
-                         wording.what, info->index, amdsmi_meaning(status), status);
-    }
+    snprintf(attempt, sizeof attempt, "setting the %s", wording.what);
+    snprintf(privileged, sizeof privileged, "amd-smi set -g %s %s", info->pci, wording.command);
+    return device_refused(info,
+                          &(struct device_refusal){.state = amdsmi_failed_reading(status).state,
+                                                   .attempt = attempt,
+                                                   .interface = "AMD SMI",
+                                                   .meaning = amdsmi_meaning(status),
+                                                   .code = status,
+                                                   .privileged = privileged,
+                                                   .look = "amd-smi metric"},
+                          out_error);
 }

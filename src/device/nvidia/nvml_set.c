@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/error.h"
 #include "device/nvidia/nvml_quantities.h"
+#include "device/refusal.h"
 
 enum { MEMORY_CLOCKS_MAX = 64 };
 
@@ -108,24 +108,20 @@ static void word(enum quantity quantity, int64_t value, struct wording *out)
 int nvml_set_error(const struct device_info *info, enum quantity quantity, int64_t value, int code,
                    struct fly_error *out_error)
 {
+    char attempt[96], privileged[160], look[160];
     struct wording wording;
 
     word(quantity, value, &wording);
-    switch (nvml_reading_state(code)) {
-    case READING_DENIED:
-        return error_set(out_error, FLY_EPERM,
-                         "setting the %s of GPU %u failed: only root may; run this program as root, or "
-                         "'sudo nvidia-smi -i %s %s'",
-                         wording.what, info->index, info->uuid, wording.command);
-    case READING_UNSUPPORTED:
-    case READING_MISSING:
-        return error_set(out_error, FLY_EUNSUPPORTED,
-                         "setting the %s of GPU %u failed: %s (NVML %d); this board or its driver does not "
-                         "offer it, and nothing can be done",
-                         wording.what, info->index, nvml_meaning(code), code);
-    default:
-        return error_set(out_error, FLY_EREAD,
-                         "setting the %s of GPU %u failed: %s (NVML %d); see what 'nvidia-smi -q -i %s' says",
-                         wording.what, info->index, nvml_meaning(code), code, info->uuid);
-    }
+    snprintf(attempt, sizeof attempt, "setting the %s", wording.what);
+    snprintf(privileged, sizeof privileged, "nvidia-smi -i %s %s", info->uuid, wording.command);
+    snprintf(look, sizeof look, "nvidia-smi -q -i %s", info->uuid);
+    return device_refused(info,
+                          &(struct device_refusal){.state = nvml_reading_state(code),
+                                                   .attempt = attempt,
+                                                   .interface = "NVML",
+                                                   .meaning = nvml_meaning(code),
+                                                   .code = code,
+                                                   .privileged = privileged,
+                                                   .look = look},
+                          out_error);
 }

@@ -2,10 +2,11 @@
 /* Reads and requests workload power profiles, by the newest functions that the driver has. */
 #include "device/nvidia/nvml_workloads.h"
 
+#include <stdio.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "device/nvidia/nvml_quantities.h"
+#include "device/refusal.h"
 
 _Static_assert(sizeof(struct workload_set) == sizeof(struct nvml_workload_mask), "one layout of sets");
 
@@ -85,26 +86,17 @@ int nvml_workloads_request(const struct nvml_calls *call, struct nvml_device *ha
 int nvml_workloads_error(const struct device_info *info, const struct workload_set *wanted, int code,
                          struct fly_error *out_error)
 {
-    char text[WORKLOAD_TEXT_MAX];
+    char text[WORKLOAD_TEXT_MAX], attempt[160], look[160];
 
     workload_text(wanted, text);
-    switch (nvml_reading_state(code)) {
-    case READING_DENIED:
-        return error_set(out_error, FLY_EPERM,
-                         "requesting the workload power profiles %.100s of GPU %u failed: only root may; run "
-                         "this program as root",
-                         text, info->index);
-    case READING_UNSUPPORTED:
-    case READING_MISSING:
-        return error_set(out_error, FLY_EUNSUPPORTED,
-                         "requesting the workload power profiles %.100s of GPU %u failed: %s (NVML %d); this "
-                         "board or its driver does not offer it, and nothing can be done",
-                         text, info->index, nvml_meaning(code), code);
-    default:
-        return error_set(
-            out_error, FLY_EREAD,
-            "requesting the workload power profiles %.100s of GPU %u failed: %s (NVML %d); see what "
-            "'nvidia-smi power-profiles -l -i %s' says",
-            text, info->index, nvml_meaning(code), code, info->uuid);
-    }
+    snprintf(attempt, sizeof attempt, "requesting the workload power profiles %.100s", text);
+    snprintf(look, sizeof look, "nvidia-smi power-profiles -l -i %s", info->uuid);
+    return device_refused(info,
+                          &(struct device_refusal){.state = nvml_reading_state(code),
+                                                   .attempt = attempt,
+                                                   .interface = "NVML",
+                                                   .meaning = nvml_meaning(code),
+                                                   .code = code,
+                                                   .look = look},
+                          out_error);
 }
