@@ -27,8 +27,8 @@
 
 #include "emulator/control.h"
 #include "emulator/identity.h"
+#include "exports.h"
 
-#define EXPORT __attribute__((visibility("default")))
 #define PCI "00000000:07:00.0"
 
 enum {
@@ -80,26 +80,6 @@ static void hang(void)
     for (;;)
         pause();
 }
-
-EXPORT int cuInit(unsigned flags);
-EXPORT int cuDeviceGetByPCIBusId(int *device, const char *pci);
-EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device);
-EXPORT int cuDevicePrimaryCtxSetFlags_v2(int device, unsigned flags);
-EXPORT int cuDevicePrimaryCtxRetain(void **context, int device);
-EXPORT int cuDevicePrimaryCtxRelease_v2(int device);
-EXPORT int cuCtxSetCurrent(void *context);
-EXPORT int cuCtxSynchronize(void);
-EXPORT int cuModuleLoadData(void **module, const void *text);
-EXPORT int cuModuleUnload(void *module);
-EXPORT int cuModuleGetFunction(void **function, void *module, const char *name);
-EXPORT int cuMemAlloc_v2(uint64_t *address, size_t bytes);
-EXPORT int cuMemFree_v2(uint64_t address);
-EXPORT int cuMemGetInfo_v2(size_t *free, size_t *total);
-EXPORT int cuMemsetD8_v2(uint64_t address, unsigned char byte, size_t count);
-EXPORT int cuMemcpyDtoH_v2(void *out, uint64_t address, size_t bytes);
-EXPORT int cuLaunchKernel(void *function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
-                          unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared_bytes,
-                          void *stream, void **arguments, void **extra);
 
 int cuInit(unsigned flags)
 {
