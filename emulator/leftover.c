@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,23 +14,23 @@
 
 #include "base/error.h"
 #include "base/number.h"
-#include "emulator/state.h"
 
-/* What all layouts begin with. */
-struct head {
-    char magic[sizeof state_magic];
-    char boot[STATE_BOOT_BYTES];
-};
-
+const char state_magic[STATE_MAGIC_BYTES] = "flyball-emulator-state/6";
 static const char any_layout[] = "flyball-emulator-state/";
 
-_Static_assert(offsetof(struct emulator_state, magic) == offsetof(struct head, magic) &&
-                   offsetof(struct emulator_state, boot) == offsetof(struct head, boot),
-               "a state begins with its mark and its boot");
+void state_read_boot(char out_boot[STATE_BOOT_BYTES])
+{
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd >= 0 ? read(fd, out_boot, STATE_BOOT_BYTES - 1) : 0;
+
+    out_boot[length > 0 ? length : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+}
 
 enum state_kind state_kind(int fd)
 {
-    struct head head = {.magic = ""};
+    struct state_head head = {.magic = ""};
     char boot[STATE_BOOT_BYTES];
     ssize_t length = pread(fd, &head, sizeof head, 0);
 

@@ -13,6 +13,20 @@
  * is read of a file that may have another layout. Programs map only files of their own layout, so whoever has
  * mapped a file uses it.
  */
+enum { STATE_MAGIC_BYTES = 32, STATE_BOOT_BYTES = 40 };
+
+/* What all layouts begin with. */
+struct state_head {
+    char magic[STATE_MAGIC_BYTES];
+    char boot[STATE_BOOT_BYTES];
+};
+
+/* The mark of this layout. */
+extern const char state_magic[STATE_MAGIC_BYTES];
+
+/* What distinguishes this boot from others; "" when the system does not say. */
+void state_read_boot(char out_boot[STATE_BOOT_BYTES]);
+
 enum state_kind {
     STATE_USABLE, /* of this layout and boot; its size is not yet checked */
     STATE_OF_EARLIER_BOOT,

@@ -9,12 +9,13 @@
  * What a file says that was recorded on a real board: how long some work took, and what one GPU drew, under
  * each of several power limits. These files are read:
  *
- *     CSV with window_name, elapsed_time and gpu0_energy, gpu1_energy, ...: windows of the same work, as in
- * log files of ZeusMonitor and of 'flyball run --csv'; a window's name ends in _ and its limit in W CSV with
- * power_limit, time_per_epoch and average_power: epochs, as in the traces published with Zeus; columns
- * dataset, network, batch_size and optimizer tell workloads apart CSV with limit_w, power_w and step_time_s
- * or time_s: as of 'flyball profile --format csv' JSON of 'flyball profile', with --format json or --output
- *     a recording of 'flyball record', during which limits changed
+ * - CSV with window_name, elapsed_time and gpu0_energy, gpu1_energy, ...: windows of the same work, as in log
+ *   files of ZeusMonitor and of 'flyball run --csv'; a window's name ends in _ and its limit in W;
+ * - CSV with power_limit, time_per_epoch and average_power: epochs, as in the traces published with Zeus;
+ *   columns dataset, network, batch_size and optimizer tell workloads apart;
+ * - CSV with limit_w, power_w and step_time_s or time_s: as of 'flyball profile --format csv';
+ * - JSON of 'flyball profile', with --format json or --output;
+ * - a recording of 'flyball record', during which limits changed.
  *
  * Several measurements of one limit count as their mean. Each error names the file, and its line and field
  * where there is one.

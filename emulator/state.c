@@ -24,7 +24,9 @@
 #include "emulator/measured.h"
 #include "emulator/owner.h"
 
-const char state_magic[32] = "flyball-emulator-state/6";
+_Static_assert(offsetof(struct emulator_state, magic) == offsetof(struct state_head, magic) &&
+                   offsetof(struct emulator_state, boot) == offsetof(struct state_head, boot),
+               "a state begins with its mark and its boot");
 
 enum { NS_PER_S = 1000000000 };
 
@@ -34,16 +36,6 @@ static const uint64_t identity_of_gpus = (UINT64_C(1) << 48) - 1;
 /* Virtual time begins here, so that no moment in it is 0. */
 static const int64_t virtual_start_ns = INT64_C(1000) * NS_PER_S;
 static const int64_t virtual_date_ns = INT64_C(1767225600) * NS_PER_S; /* 2026-01-01 */
-
-void state_read_boot(char out_boot[STATE_BOOT_BYTES])
-{
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd >= 0 ? read(fd, out_boot, STATE_BOOT_BYTES - 1) : 0;
-
-    out_boot[length > 0 ? length : 0] = '\0';
-    if (fd >= 0)
-        close(fd);
-}
 
 bool emulator_default_path(char out_path[EMULATOR_PATH_MAX])
 {

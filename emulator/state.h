@@ -11,6 +11,7 @@
 #include "emulator/counter_clock.h"
 #include "emulator/fault.h"
 #include "emulator/history.h"
+#include "emulator/leftover.h"
 #include "emulator/settings.h"
 #include "model/gpu_model.h"
 
@@ -21,7 +22,7 @@
  * because what is counted is written before its count. A file of another layout that nobody uses and one of
  * an earlier boot are treated as missing; see leftover.h.
  */
-enum { EMULATOR_SLOTS = 16, EMULATOR_PLANNED_MAX = 1024, STATE_BOOT_BYTES = 40 };
+enum { EMULATOR_SLOTS = 16, EMULATOR_PLANNED_MAX = 1024 };
 
 /* A load on a GPU. 0 W wanted means no work. Of several loads, the nature of the heaviest one counts. */
 struct emulator_load {
@@ -100,9 +101,6 @@ struct emulated_gpu {
     struct history history;
 };
 
-/* The mark of this layout, with which every state begins. */
-extern const char state_magic[32];
-
 struct emulator_state {
     char magic[sizeof state_magic];
     char boot[STATE_BOOT_BYTES];
@@ -158,9 +156,6 @@ void emulator_close(struct emulator *emulator);
 
 /* Removes the file; processes that have mapped it keep their mapping. Returns FLY_ENOTFOUND, FLY_EWRITE. */
 int emulator_remove(const char *path, struct fly_error *out_error);
-
-/* What distinguishes this boot from others; "" when the system does not say. */
-void state_read_boot(char out_boot[STATE_BOOT_BYTES]);
 
 void state_lock(struct emulator_state *state);
 void state_unlock(struct emulator_state *state);
