@@ -11,15 +11,15 @@
  *
  *     call,NAME,CODE,NS                          one call, and how long it took
  *     polls,NAME,BURST,COUNT,BEGIN,END           a burst of calls, one after the other
- *     change,NAME,BURST,BEFORE,BEGIN,END,VALUE   in it: another value than that of the call that began at
- * BEFORE field,NAME,BEGIN,END,DATE_US,STAMP_US,LATENCY_US,CODE,VALUE   of a call for several fields; DATE_US
- * is the wall clock between begin and end, STAMP_US what the driver says sample,CALL,DATE_US,STAMP_US,VALUE
- * of the driver's own buffer, read by the CALL-th call samples,CALL,CODE,COUNT,NS                 such a call
+ *     change,NAME,BURST,BEFORE,BEGIN,END,VALUE   in it: another value than that of the call begun at BEFORE
+ *     field,NAME,BEGIN,END,DATE_US,STAMP_US,LATENCY_US,CODE,VALUE   one of a call for several fields
+ *     sample,CALL,DATE_US,STAMP_US,VALUE         of the driver's own buffer, read by the CALL-th call
+ *     samples,CALL,CODE,COUNT,NS                 such a call
  *     sparse,BEGIN,END,VALUE                     the counter, read rarely, after pauses at random
  *     watch,NAME,BEGIN,END,VALUE                 a reading of --watch
- *     cost,bare|meter,NS                         two bare readings of the counter, or a window's begin and
- * end
+ *     cost,bare|meter,NS                         two bare readings of the counter; a window's begin and end
  *
+ * DATE_US is the wall clock between begin and end, STAMP_US what the driver says.
  * VALUE is in mJ or mW. A function that the driver lacks has CODE -1. Nothing is set.
  */
 #include <getopt.h>
