@@ -10,11 +10,20 @@ static int64_t period_of(int64_t time_s, int64_t step_s)
     return time_s % step_s < 0 ? period - 1 : period;
 }
 
+/*
+ * Returns the last period that was asked about. Who asked up to the moment of asking has all that
+ * there was of the period of that moment, also where it had begun in that very second.
+ */
+static int64_t last_asked(const struct ask_query *query, int64_t step_s)
+{
+    return period_of(query->to_s >= query->asked_s ? query->to_s : query->to_s - 1, step_s);
+}
+
 bool ask_is_due(const struct ask_query *query, int64_t from_s, int64_t to_s, int64_t step_s, int64_t now_s)
 {
     if (query->from_s >= query->to_s || from_s < query->from_s)
         return true;
-    if (to_s > query->to_s && period_of(to_s - 1, step_s) != period_of(query->to_s - 1, step_s))
+    if (to_s > query->to_s && period_of(to_s - 1, step_s) > last_asked(query, step_s))
         return true;
     if (to_s <= query->asked_s - ASK_REVISED_S)
         return false;
