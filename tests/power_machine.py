@@ -105,7 +105,7 @@ def as_other_user():
     return user
 
 
-def wait_for(condition, what, seconds=20.0):
+def wait_for(condition, what, seconds=60.0):
     begin = time.monotonic()
     while time.monotonic() < begin + seconds:
         if condition():
