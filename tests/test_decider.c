@@ -30,7 +30,7 @@ static void test_power_policy(void **state)
 {
     static const struct power_policy odd = {.name = "odd", .choose = odd_choose};
     static const struct fly_power_point points[LIMITS] = {{100, 95, 1.5}, {150, 130, 1.1}, {200, 180, 1.0}};
-    const struct profile_measured measured = {0, points, LIMITS};
+    const struct profile_measured measured = {.points = points, .count = LIMITS};
     const struct event event = {.kind = EVENT_PROFILE_MEASURED, .measured = &measured};
     struct fly_error error;
     struct proposal proposal;
@@ -133,7 +133,8 @@ static void tell_profile(struct life *life, size_t batch)
         {100, 95, 1.5 + (double)batch}, {150, 130, 1.1 + (double)batch}, {200, 180, 1.0 + (double)batch}};
 
     tell(life, &(struct event){.kind = EVENT_PROFILE_MEASURED,
-                               .measured = &(struct profile_measured){batch, points, LIMITS}});
+                               .measured = &(struct profile_measured){
+                                   .batch = batch, .points = points, .count = LIMITS, .units_per_epoch = 1.0}});
 }
 
 /* One whole trial, as it was proposed; what befalls it is drawn. */
@@ -438,7 +439,7 @@ static void test_objective(void **state)
 
         begin(&life, &job, &batch_policy_zeus, &(struct policy_parameters){.beta = 2.0});
         tell(&life, &(struct event){.kind = EVENT_PROFILE_MEASURED,
-                                    .measured = &(struct profile_measured){0, points, LIMITS}});
+                                    .measured = &(struct profile_measured){.points = points, .count = LIMITS}});
         check_double(decider_limit_w(&life.decider, &proposal), rows[i].limit_w);
         finish(&life);
     }

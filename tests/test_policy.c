@@ -66,7 +66,8 @@ static int next_trial(struct bench *bench, struct proposal *out_proposal, struct
                                   NULL),
                      0);
     if (decider_wants_profile(&bench->decider, out_proposal)) {
-        const struct profile_measured measured = {out_proposal->batch, points, LIMITS};
+        const struct profile_measured measured = {
+            .batch = out_proposal->batch, .points = points, .count = LIMITS, .units_per_epoch = 1.0};
 
         assert_int_equal(decider_fold(&bench->decider,
                                       &(struct event){.kind = EVENT_PROFILE_MEASURED, .measured = &measured},

@@ -129,6 +129,7 @@ struct fly_trial {
     double energy_j; /* of this trial, profiling included */
     double time_s;
     double cost_j; /* eta * energy_j + (1 - eta) * max_power_w * time_s */
+    double epochs; /* trained; 0 if none or not known */
 };
 
 /* A batch-size policy. Slots marked optional may be left out. */
@@ -168,6 +169,13 @@ struct fly_batch_policy {
      * max_epochs.
      */
     uint32_t (*epoch_cap)(const void *state, size_t batch, double epoch_energy_j, double epoch_time_s);
+
+    /*
+     * Optional: takes in that a trial of this batch size begins, whoever chose it. Its end comes to
+     * `observe`; where recurrences overlap, other trials may begin before. A program too old for
+     * this slot, or for the epochs of struct fly_trial, refuses the plug-in by its size.
+     */
+    void (*begin)(void *state, size_t batch);
 };
 
 /* A power-limit policy: for every batch size that is profiled, whichever policy chose that. */

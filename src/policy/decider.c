@@ -66,9 +66,17 @@ int decider_choose(const struct decider *decider, const struct profile_measured 
     return choose_point(decider, measured, highest_measured_w(measured), out_best, out_error);
 }
 
+static void tell_policy(struct decider *decider, const struct event *event)
+{
+    if (decider->policy->fold != NULL)
+        decider->policy->fold(decider->policy_state, event);
+}
+
+/* The policy learns of the profile with the chosen point. */
 static int fold_profile(struct decider *decider, const struct profile_measured *measured,
                         struct fly_error *out_error)
 {
+    struct profile_measured told = *measured;
     struct decider_profile profile = {.count = measured->count,
                                       .highest_limit_w = highest_measured_w(measured)};
     int code = choose_point(decider, measured, profile.highest_limit_w, &profile.best, out_error);
@@ -79,13 +87,9 @@ static int fold_profile(struct decider *decider, const struct profile_measured *
         return error_no_memory(out_error);
     memcpy(profile.points, measured->points, measured->count * sizeof profile.points[0]);
     decider->profiles[measured->batch] = profile;
+    told.best = profile.best;
+    tell_policy(decider, &(struct event){.kind = EVENT_PROFILE_MEASURED, .measured = &told});
     return 0;
-}
-
-static void tell_policy(struct decider *decider, const struct event *event)
-{
-    if (decider->policy->fold != NULL)
-        decider->policy->fold(decider->policy_state, event);
 }
 
 /* Call it after the policy has folded the end. */
@@ -130,7 +134,7 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
     case EVENT_BATCH_GIVEN_UP:
         break;
     }
-    if (code == 0)
+    if (code == 0 && event->kind != EVENT_PROFILE_MEASURED)
         tell_policy(decider, event);
     if (code == 0 && event->kind == EVENT_TRIAL_ENDED)
         watch_crashes(decider, event->ended);

@@ -54,11 +54,13 @@ struct proposal {
     struct numpy_random random_after; /* state of the published generator, if it is used */
 };
 
-/* The power profile of one batch size, per epoch. */
+/* The power profile of one batch size, per epoch or per unit of work that is a part of one. */
 struct profile_measured {
     size_t batch;
     const struct fly_power_point *points; /* borrowed; the fold makes a copy */
     size_t count;                         /* 1 .. JOB_LIMITS_MAX */
+    double units_per_epoch;               /* units of the points' work in an epoch; 0: not known */
+    size_t best; /* the point that the power policy chose; the decider sets it for batch-size policies */
 };
 
 enum trial_outcome {
@@ -98,6 +100,7 @@ struct trial_ended {
     size_t batch;
     double limit_w;
     enum trial_outcome outcome;
+    double epochs; /* trained; 0: not known, or none */
     bool crashed;    /* the program crashed; TRIAL_CRASHED is also used for other ends that tell no cost */
     double energy_j; /* of this trial alone, profiling included */
     double time_s;

@@ -103,7 +103,7 @@ static bool name_fits(const char *name)
 }
 
 static int check_head(const struct plugin *plugin, const char *symbol, const struct plugin_head *head,
-                      size_t size, struct fly_error *out_error)
+                      size_t first_size, size_t size, struct fly_error *out_error)
 {
     if (head == NULL)
         return error_set(out_error, FLY_EDATA,
@@ -114,7 +114,7 @@ static int check_head(const struct plugin *plugin, const char *symbol, const str
                          "plug-in '%.200s': '%s' has abi %u, and this program has %d; compile it again with "
                          "this version's flyball/plugin.h",
                          plugin->path, symbol, head->abi, FLY_PLUGIN_ABI);
-    if (head->size != size)
+    if (head->size != size && head->size != first_size)
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "plug-in '%.200s': '%s' has size %u, and this program expects %zu; set it with "
                          "sizeof and compile it again with this version's flyball/plugin.h",
@@ -138,8 +138,8 @@ static int name_content(struct plugin *plugin, struct fly_error *out_error)
     return plugin->content != NULL ? 0 : error_no_memory(out_error);
 }
 
-int plugin_open(const char *path, const char *symbol, size_t size, struct plugin *out_plugin,
-                const struct plugin_head **out_head, struct fly_error *out_error)
+int plugin_open(const char *path, const char *symbol, size_t first_size, size_t size,
+                struct plugin *out_plugin, const struct plugin_head **out_head, struct fly_error *out_error)
 {
     struct plugin plugin = {.path = strdup(path)};
     const struct plugin_head *head = NULL;
@@ -159,7 +159,7 @@ int plugin_open(const char *path, const char *symbol, size_t size, struct plugin
         head = shared_object_find(&plugin.object, symbol);
         /* The table's pointers may point anywhere, so reading through them may crash. */
         plugin_enter(&plugin, "its table");
-        code = check_head(&plugin, symbol, head, size, out_error);
+        code = check_head(&plugin, symbol, head, first_size, size, out_error);
         plugin.name = code == 0 ? strdup(head->name) : NULL;
         plugin_leave();
         if (code == 0 && plugin.name == NULL)

@@ -38,12 +38,13 @@ enum { PLUGINS_KNOWN_MAX = 64 };
 extern void (*plugin_before_open)(void);
 
 /*
- * Loads the file and finds the table `symbol` of `size` bytes, which lives as long as the
- * plug-in. Errors as shared_object_open; FLY_EDATA if the symbol is missing or the name unusable,
+ * Loads the file and finds the table `symbol`, which lives as long as the plug-in. It has `size`
+ * bytes, or `first_size` if it was compiled with the header's first version: then it lacks the
+ * slots behind those. Errors as shared_object_open; FLY_EDATA if the symbol is missing or the name unusable,
  * FLY_EUNSUPPORTED for another interface version.
  */
-int plugin_open(const char *path, const char *symbol, size_t size, struct plugin *out_plugin,
-                const struct plugin_head **out_head, struct fly_error *out_error);
+int plugin_open(const char *path, const char *symbol, size_t first_size, size_t size,
+                struct plugin *out_plugin, const struct plugin_head **out_head, struct fly_error *out_error);
 
 /* Harmless on a zeroed struct. */
 void plugin_close(struct plugin *plugin);

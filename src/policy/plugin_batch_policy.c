@@ -3,6 +3,7 @@
 #include "policy/plugin_batch_policy.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include <flyball/cost.h>
@@ -146,6 +147,7 @@ static void fold_ended(struct plugin_state *state, const struct trial_ended *end
         .energy_j = ended->energy_j,
         .time_s = ended->time_s,
         .cost_j = fly_cost(state->spec->eta, state->spec->max_power_w, ended->energy_j, ended->time_s),
+        .epochs = ended->epochs,
     };
 
     if (self->table->observe == NULL)
@@ -155,16 +157,29 @@ static void fold_ended(struct plugin_state *state, const struct trial_ended *end
     plugin_leave();
 }
 
+static void fold_proposed(struct plugin_state *state, size_t batch)
+{
+    const struct plugin_batch_policy *self = state->self;
+
+    if (self->table->size < sizeof *self->table || self->table->begin == NULL)
+        return;
+    plugin_enter(&self->plugin, "begin");
+    self->table->begin(state->state, batch);
+    plugin_leave();
+}
+
 static void plugin_fold(void *opaque, const struct event *event)
 {
     struct plugin_state *state = opaque;
 
     switch (event->kind) {
     case EVENT_RECURRENCE_BEGUN:
-    case EVENT_TRIAL_PROPOSED:
     case EVENT_EPOCH_REPORTED:
     case EVENT_BATCH_GIVEN_UP:
     case EVENT_BATCHES_EXCLUDED: /* the job makes sure that these are not run */
+        break;
+    case EVENT_TRIAL_PROPOSED:
+        fold_proposed(state, event->proposed->batch);
         break;
     case EVENT_PROFILE_MEASURED:
         fold_profile(state, event->measured);
@@ -305,7 +320,8 @@ int plugin_batch_policy_open(const char *path, struct plugin_batch_policy *out_p
     struct plugin_batch_policy self = {.table = NULL};
     const struct plugin_head *head;
     int code =
-        plugin_open(path, "fly_batch_policy_plugin", sizeof *self.table, &self.plugin, &head, out_error);
+        plugin_open(path, "fly_batch_policy_plugin", offsetof(struct fly_batch_policy, begin),
+                    sizeof *self.table, &self.plugin, &head, out_error);
 
     if (code < 0)
         return code;

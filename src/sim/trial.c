@@ -5,8 +5,10 @@
 static int measure_profile(struct decider *decider, const struct workload *workload, size_t batch,
                            struct fly_error *out_error)
 {
-    const struct profile_measured measured = {batch, workload->batches[batch].points,
-                                              workload->batches[batch].point_count};
+    const struct profile_measured measured = {.batch = batch,
+                                              .points = workload->batches[batch].points,
+                                              .count = workload->batches[batch].point_count,
+                                              .units_per_epoch = 1.0};
 
     return decider_fold(decider, &(struct event){.kind = EVENT_PROFILE_MEASURED, .measured = &measured},
                         out_error);
@@ -62,6 +64,7 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
                                           .outcome = !training.ran      ? TRIAL_REFUSED
                                                      : training.reached ? TRIAL_REACHED
                                                                         : TRIAL_NOT_REACHED,
+                                          .epochs = training.epochs,
                                           .energy_j = training.energy_j,
                                           .time_s = training.time_s},
                                 .path = path};

@@ -313,7 +313,8 @@ int decide_profile(const struct job_state *state, const struct job_trial *trial,
 {
     const struct job_line *line = &state->lines[trial->line];
     const struct proposal proposal = {.batch = trial->batch, .limit_rule = LIMIT_PROFILED};
-    const struct profile_measured measured = {trial->batch, record->points, record->count};
+    const struct profile_measured measured = {
+        .batch = trial->batch, .points = record->points, .count = record->count};
     uint32_t epochs = state->definition.max_epochs;
     bool known = false;
     size_t best;

@@ -146,7 +146,10 @@ int fold_profiled(struct folding *folding)
     if (record_read_profiled(folding->body, record, &why) < 0)
         code = fold_refuse(folding, &why);
     if (code == 0 && trial != NULL) {
-        const struct profile_measured measured = {trial->batch, record->points, record->count};
+        const struct profile_measured measured = {.batch = trial->batch,
+                                                  .points = record->points,
+                                                  .count = record->count,
+                                                  .units_per_epoch = record->units_per_epoch};
 
         if (record->folded)
             code = fold_tell(folding, trial->line,

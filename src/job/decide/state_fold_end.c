@@ -35,6 +35,7 @@ static int tell_end(const struct folding *folding, const struct ended_record *re
         .limit_w = isnan(trial->limit_w) ? batch_highest_limit_w(&line->spec->batches[trial->batch])
                                          : trial->limit_w,
         .outcome = told(record),
+        .epochs = record->epochs,
         .crashed = record->outcome == TRIAL_CRASHED,
         .energy_j = record->energy_j,
         .time_s = record->time_s};
