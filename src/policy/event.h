@@ -100,7 +100,7 @@ struct trial_ended {
     size_t batch;
     double limit_w;
     enum trial_outcome outcome;
-    double epochs; /* trained; 0: not known, or none */
+    double epochs;   /* trained; 0: not known, or none */
     bool crashed;    /* the program crashed; TRIAL_CRASHED is also used for other ends that tell no cost */
     double energy_j; /* of this trial alone, profiling included */
     double time_s;

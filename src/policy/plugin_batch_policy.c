@@ -319,9 +319,8 @@ int plugin_batch_policy_open(const char *path, struct plugin_batch_policy *out_p
 {
     struct plugin_batch_policy self = {.table = NULL};
     const struct plugin_head *head;
-    int code =
-        plugin_open(path, "fly_batch_policy_plugin", offsetof(struct fly_batch_policy, begin),
-                    sizeof *self.table, &self.plugin, &head, out_error);
+    int code = plugin_open(path, "fly_batch_policy_plugin", offsetof(struct fly_batch_policy, begin),
+                           sizeof *self.table, &self.plugin, &head, out_error);
 
     if (code < 0)
         return code;

@@ -30,9 +30,8 @@ int plugin_power_policy_open(const char *path, struct plugin_power_policy *out_p
 {
     struct plugin_power_policy policy = {.policy = {.choose = plugin_choose}};
     const struct plugin_head *head;
-    int code =
-        plugin_open(path, "fly_power_policy_plugin", sizeof *policy.table, sizeof *policy.table,
-                    &policy.plugin, &head, out_error);
+    int code = plugin_open(path, "fly_power_policy_plugin", sizeof *policy.table, sizeof *policy.table,
+                           &policy.plugin, &head, out_error);
 
     if (code < 0)
         return code;

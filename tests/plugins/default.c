@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The policy `default` once more, as a plug-in. */
+/* The policy `default` once more, as a plug-in of the header's first version. */
+#include <stddef.h>
 #include <string.h>
 
 #include <flyball/plugin.h>
@@ -25,7 +26,7 @@ static int propose(const void *state, const struct fly_batch_question *question,
 
 const struct fly_batch_policy fly_batch_policy_plugin = {
     .abi = FLY_PLUGIN_ABI,
-    .size = sizeof(struct fly_batch_policy),
+    .size = offsetof(struct fly_batch_policy, begin),
     .name = "default-again",
     .version = 1,
     .create = create,

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any batch size, as the random numbers say; checks on its way what it is told. */
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #include <flyball/plugin.h>
 
 struct uniform {
     const struct fly_batch_job *job;
-    size_t profiles, trials;
+    size_t profiles, begun, trials;
     uint64_t recurrence;
 };
 
@@ -40,6 +41,22 @@ static void profile(void *state, size_t batch, const struct fly_power_point *poi
     uniform->profiles++;
 }
 
+static void begin(void *state, size_t batch)
+{
+    struct uniform *uniform = state;
+
+    if (batch >= uniform->job->batch_count || uniform->begun != uniform->trials)
+        abort();
+    uniform->begun++;
+}
+
+static bool epochs_fit(const struct fly_batch_job *job, const struct fly_trial *trial)
+{
+    if (trial->outcome == FLY_TRIAL_REFUSED)
+        return trial->epochs == 0.0;
+    return trial->epochs >= 1.0 && trial->epochs <= job->max_epochs;
+}
+
 static void observe(void *state, const struct fly_trial *trial)
 {
     struct uniform *uniform = state;
@@ -51,6 +68,8 @@ static void observe(void *state, const struct fly_trial *trial)
         abort();
     uniform->recurrence = trial->recurrence;
     uniform->trials++;
+    if (uniform->begun != uniform->trials || !epochs_fit(job, trial))
+        abort();
 }
 
 static int propose(const void *state, const struct fly_batch_question *question,
@@ -76,4 +95,5 @@ const struct fly_batch_policy fly_batch_policy_plugin = {
     .profile = profile,
     .observe = observe,
     .propose = propose,
+    .begin = begin,
 };
