@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/bayes_belief.h"
+
+#include <math.h>
+
+#include "base/math/normal.h"
+#include "base/math/portable_math.h"
+
+const struct belief_prior belief_prior_default = {
+    .epochs = {.right = {-6.0, 1.0, 15},
+               .left = {-12.0, 2.0, 7},
+               .level_sd = 10.0,
+               .deviations = {0.1, 0.2, 0.6},
+               .weights = {0.4, 0.4, 0.2},
+               .length = 1.0,
+               .nugget = 0.02},
+    .epoch_cost = {.left = {-12.0, 1.0, 17},
+                   .level_sd = 10.0,
+                   .deviations = {0.15},
+                   .weights = {1.0},
+                   .length = 2.0,
+                   .nugget = 0.02},
+    .scatter = 0.12,
+    .scatter_runs = 4.0,
+    .outlier = 0.2,
+    .reaches = 0.9,
+    .fails_beyond = 0.3,
+    .fails_known = 0.02,
+    .failure_cost = 1.5,
+};
+
+static const double exact = 1e8; /* precision of the log cost of an epoch that was measured */
+static const double log_of_2 = 0.69314718055994530942;
+
+bool belief_init(struct belief *belief, const struct belief_prior *prior, const uint32_t *sizes, size_t count,
+                 size_t default_batch, struct arena *arena)
+{
+    *belief = (struct belief){.prior = prior,
+                              .count = count,
+                              .octaves = arena_alloc(arena, count, sizeof(double)),
+                              .arms = arena_alloc(arena, count, sizeof belief->arms[0]),
+                              .evidence = arena_alloc(arena, count, sizeof belief->evidence[0]),
+                              .epochs_mean = arena_alloc(arena, count, sizeof(double)),
+                              .epochs_covariance = arena_alloc(arena, count * count, sizeof(double)),
+                              .cost_mean = arena_alloc(arena, count, sizeof(double)),
+                              .cost_covariance = arena_alloc(arena, count * count, sizeof(double)),
+                              .scatter = arena_alloc(arena, count, sizeof(double)),
+                              .failure = arena_alloc(arena, count, sizeof(double))};
+    if (belief->octaves == NULL || belief->arms == NULL || belief->evidence == NULL ||
+        belief->epochs_mean == NULL || belief->epochs_covariance == NULL || belief->cost_mean == NULL ||
+        belief->cost_covariance == NULL || belief->scatter == NULL || belief->failure == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        belief->octaves[i] =
+            (portable_log((double)sizes[i]) - portable_log((double)sizes[default_batch])) / log_of_2;
+    if (!law_mixture_init(&belief->epochs_law, &prior->epochs, belief->octaves, count, arena) ||
+        !law_mixture_init(&belief->cost_law, &prior->epoch_cost, belief->octaves, count, arena))
+        return false;
+    belief_fit_epochs(belief);
+    belief_fit_cost(belief);
+    return true;
+}
+
+/* ---- observing ---- */
+
+void belief_take_cost(struct belief *belief, size_t batch, double epoch_cost, bool profiled)
+{
+    struct belief_arm *arm = &belief->arms[batch];
+
+    if (!(epoch_cost > 0.0) || !isfinite(epoch_cost) || (arm->profiled && !profiled))
+        return;
+    arm->profiled = profiled;
+    arm->cost_known = true;
+    arm->log_cost = portable_log(epoch_cost);
+}
+
+void belief_take_reached(struct belief *belief, size_t batch, double epochs)
+{
+    struct belief_arm *arm = &belief->arms[batch];
+    double value = portable_log(epochs), before = arm->mean;
+
+    arm->reached++;
+    arm->mean += (value - before) / (double)arm->reached;
+    arm->squares += (value - before) * (value - arm->mean);
+    arm->stopped_precision = arm->stopped_value = 0.0;
+}
+
+/*
+ * The mean f of log epochs is normal before, and the run's log epochs are f plus scatter. That they
+ * exceed a bound has the probability normal_below(z); its moments are those of probit regression
+ * (Rasmussen and Williams, 2006, section 3.9).
+ */
+void belief_take_stopped(struct belief *belief, size_t batch, double epochs, bool failed)
+{
+    struct belief_arm *arm = &belief->arms[batch];
+    double mean = belief->epochs_mean[batch];
+    double variance = belief->epochs_covariance[batch * belief->count + batch];
+    double total = variance + belief->scatter[batch];
+    double z = (mean - portable_log(epochs)) / sqrt(total), slope = normal_slope(z);
+    double new_mean = mean + variance * slope / sqrt(total);
+    double new_variance = variance - variance * variance * slope * (slope + z) / total;
+    double precision = 1.0 / new_variance - 1.0 / variance;
+
+    arm->failures += failed;
+    if (!(variance > 0.0) || !(new_variance > 0.0) || !(precision > 0.0))
+        return;
+    arm->stopped_precision += precision;
+    arm->stopped_value += new_mean / new_variance - mean / variance;
+}
+
+/* ---- the scatter and the failures ---- */
+
+static void pool_scatter(struct belief *belief)
+{
+    const struct belief_prior *prior = belief->prior;
+    double squares = 0.0, freedom = 0.0, pooled;
+
+    for (size_t i = 0; i < belief->count; i++) {
+        squares += belief->arms[i].squares;
+        if (belief->arms[i].reached > 1)
+            freedom += (double)(belief->arms[i].reached - 1);
+    }
+    pooled =
+        (prior->scatter_runs * prior->scatter * prior->scatter + squares) / (prior->scatter_runs + freedom);
+    for (size_t i = 0; i < belief->count; i++) {
+        const struct belief_arm *arm = &belief->arms[i];
+        double more = arm->reached > 1 ? (double)(arm->reached - 1) : 0.0;
+
+        belief->scatter[i] = (prior->scatter_runs * pooled + arm->squares) / (prior->scatter_runs + more);
+    }
+}
+
+/* Returns whether a batch size between two others has failed and never reached its target. */
+static bool failed_between(const struct belief *belief, size_t one, size_t other)
+{
+    for (size_t i = (one < other ? one : other) + 1; i < (one < other ? other : one); i++) {
+        if (belief->arms[i].failures > 0 && belief->arms[i].reached == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Returns the nearest batch size that reached its target; the default if none did; ties go to the smaller. */
+static size_t nearest_reached(const struct belief *belief, size_t batch)
+{
+    size_t nearest = belief->count;
+
+    for (size_t i = 0; i < belief->count; i++) {
+        if (belief->arms[i].reached > 0 &&
+            (nearest == belief->count || fabs(belief->octaves[i] - belief->octaves[batch]) <
+                                             fabs(belief->octaves[nearest] - belief->octaves[batch])))
+            nearest = i;
+    }
+    for (size_t i = 0; nearest == belief->count; i++) {
+        if (belief->octaves[i] == 0.0)
+            nearest = i;
+    }
+    return nearest;
+}
+
+static double failure_of(const struct belief *belief, size_t batch)
+{
+    const struct belief_prior *prior = belief->prior;
+    const struct belief_arm *arm = &belief->arms[batch];
+    double failures = (double)arm->failures, first;
+    size_t nearest;
+
+    if (arm->reached > 0)
+        return (prior->fails_known + failures) / (1.0 + (double)arm->reached + failures);
+    nearest = nearest_reached(belief, batch);
+    first = 1.0 - portable_exp(fabs(belief->octaves[batch] - belief->octaves[nearest]) *
+                               portable_log(prior->reaches));
+    if (failed_between(belief, batch, nearest))
+        first = fmax(first, prior->fails_beyond);
+    return (first + failures) / (1.0 + failures);
+}
+
+/* ---- fitting ---- */
+
+void belief_fit_epochs(struct belief *belief)
+{
+    double outlier = belief->prior->outlier * belief->prior->outlier;
+
+    pool_scatter(belief);
+    for (size_t i = 0; i < belief->count; i++) {
+        const struct belief_arm *arm = &belief->arms[i];
+        double runs = (double)arm->reached, precision = 0.0, value = arm->stopped_value;
+
+        belief->failure[i] = failure_of(belief, i);
+        if (arm->reached > 0)
+            precision = 1.0 / (belief->scatter[i] / runs + outlier / (runs * runs));
+        value += precision * arm->mean;
+        precision += arm->stopped_precision;
+        belief->evidence[i] = (struct law_evidence){precision, precision > 0.0 ? value / precision : 0.0};
+    }
+    law_mixture_fit(&belief->epochs_law, belief->evidence, belief->epochs_mean, belief->epochs_covariance);
+}
+
+void belief_fit_cost(struct belief *belief)
+{
+    size_t n = belief->count;
+
+    for (size_t i = 0; i < n; i++)
+        belief->evidence[i] =
+            (struct law_evidence){belief->arms[i].cost_known ? exact : 0.0, belief->arms[i].log_cost};
+    law_mixture_fit(&belief->cost_law, belief->evidence, belief->cost_mean, belief->cost_covariance);
+    for (size_t i = 0; i < n; i++) {
+        if (!belief->arms[i].cost_known)
+            continue;
+        belief->cost_mean[i] = belief->arms[i].log_cost;
+        for (size_t j = 0; j < n; j++)
+            belief->cost_covariance[i * n + j] = belief->cost_covariance[j * n + i] = 0.0;
+    }
+}
+
+/* ---- bytes ---- */
+
+void belief_save(const struct belief *belief, struct buffer *bytes)
+{
+    for (size_t i = 0; i < belief->count; i++) {
+        const struct belief_arm *arm = &belief->arms[i];
+
+        bytes_put_u64(bytes, arm->reached);
+        bytes_put_double(bytes, arm->mean);
+        bytes_put_double(bytes, arm->squares);
+        bytes_put_double(bytes, arm->stopped_precision);
+        bytes_put_double(bytes, arm->stopped_value);
+        bytes_put_u64(bytes, arm->failures);
+        bytes_put_u64(bytes, arm->tried);
+        bytes_put_u64(bytes, arm->profiled);
+        bytes_put_u64(bytes, arm->cost_known);
+        bytes_put_double(bytes, arm->log_cost);
+    }
+}
+
+static bool is_possible(const struct belief_arm *arm)
+{
+    return isfinite(arm->mean) && arm->squares >= 0.0 && isfinite(arm->squares) &&
+           arm->stopped_precision >= 0.0 && isfinite(arm->stopped_precision) &&
+           isfinite(arm->stopped_value) && isfinite(arm->log_cost);
+}
+
+bool belief_load(struct belief *belief, struct bytes_reader *bytes)
+{
+    bool possible = true;
+
+    for (size_t i = 0; i < belief->count; i++) {
+        struct belief_arm *arm = &belief->arms[i];
+
+        arm->reached = bytes_u64(bytes);
+        arm->mean = bytes_double(bytes);
+        arm->squares = bytes_double(bytes);
+        arm->stopped_precision = bytes_double(bytes);
+        arm->stopped_value = bytes_double(bytes);
+        arm->failures = bytes_u64(bytes);
+        arm->tried = bytes_bool(bytes);
+        arm->profiled = bytes_bool(bytes);
+        arm->cost_known = bytes_bool(bytes);
+        arm->log_cost = bytes_double(bytes);
+        possible = possible && is_possible(arm);
+    }
+    if (bytes->failed || !possible)
+        return false;
+    belief_fit_epochs(belief);
+    belief_fit_cost(belief);
+    return true;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_POLICY_BAYES_BELIEF_H
+#define FLYBALL_POLICY_BAYES_BELIEF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "policy/law_mixture.h"
+
+/*
+ * What is believed of the cost to reach the target at each batch size:
+ *
+ *     log cost = log epochs + log(cost of an epoch)
+ *
+ * Only epochs scatter; the cost of an epoch is exact as soon as it was measured. Both parts are a
+ * law_mixture, so what one batch size showed tells of its neighbours.
+ *
+ * - The scatter of log epochs between runs is pooled over batch sizes and shrunk to a prior.
+ * - A run that stopped before its target says that it needed more epochs. This truncated normal is
+ *   matched by a normal pseudo-observation of the same mean and variance (expectation propagation,
+ *   Minka 2001), which is dropped when the batch size reaches its target.
+ * - A batch size fails with a probability that grows with the octaves to the nearest one that
+ *   reached its target, and with its own failures.
+ *
+ * Pure but for the arena; deterministic, the same bits on every machine. The belief follows from
+ * what was observed; call belief_fit after observing, before reading it.
+ */
+
+/* What is believed before anything was observed. */
+struct belief_prior {
+    struct law_prior epochs, epoch_cost; /* of their logarithms */
+    double scatter;                      /* standard deviation of log epochs between runs */
+    double scatter_runs;                 /* how many runs this counts for */
+    double outlier;                      /* kappa: doubt about the mean of n runs is kappa / n more */
+    double reaches;      /* probability that a batch size reaches its target, one octave away */
+    double fails_beyond; /* least probability of failure beyond a batch size that failed */
+    double fails_known;  /* failures in advance of a batch size that reached its target */
+    double failure_cost; /* expected cost of a failure, in tries: a factor 1 + this * q / (1 - q) */
+};
+
+extern const struct belief_prior belief_prior_default;
+
+/* What was observed of one batch size. */
+struct belief_arm {
+    uint64_t reached;         /* runs that reached the target */
+    double mean, squares;     /* of their log epochs: the mean, and the sum of squared distances from it */
+    double stopped_precision; /* the pseudo-observation of stopped runs; 0: none */
+    double stopped_value;     /* times its precision */
+    uint64_t failures;
+    bool tried;      /* a trial has ended */
+    bool profiled;   /* the cost of an epoch is the profile's, else that of the newest trial */
+    bool cost_known; /* the next one is known */
+    double log_cost; /* of an epoch */
+};
+
+struct belief {
+    const struct belief_prior *prior; /* borrowed */
+    size_t count;
+    double *octaves; /* from the default */
+    struct belief_arm *arms;
+    struct law_mixture epochs_law, cost_law;
+    struct law_evidence *evidence; /* room for a fit */
+    /* Of log epochs and the log cost of an epoch, [count] and [count][count]: */
+    double *epochs_mean, *epochs_covariance;
+    double *cost_mean, *cost_covariance;
+    double *scatter; /* variance of log epochs between runs */
+    double *failure; /* probability that a run does not reach its target */
+};
+
+/*
+ * Initialises it for batch sizes `sizes`, ascending, at most LAW_BATCHES_MAX. Returns whether the
+ * arena had room. It is fitted to nothing.
+ */
+bool belief_init(struct belief *belief, const struct belief_prior *prior, const uint32_t *sizes, size_t count,
+                 size_t default_batch, struct arena *arena);
+
+/* Takes in the cost of an epoch. What a profile tells is not replaced by what trials took. */
+void belief_take_cost(struct belief *belief, size_t batch, double epoch_cost, bool profiled);
+
+/* Takes in a run that reached its target after so many epochs, > 0. */
+void belief_take_reached(struct belief *belief, size_t batch, double epochs);
+
+/*
+ * Takes in a run that ended after so many epochs, > 0, before its target. With `failed` it counts
+ * as a failure too. The belief must be fitted.
+ */
+void belief_take_stopped(struct belief *belief, size_t batch, double epochs, bool failed);
+
+void belief_fit_epochs(struct belief *belief);
+void belief_fit_cost(struct belief *belief);
+
+/* What is believed of the log cost of a run at a batch size. */
+static inline double belief_mean(const struct belief *belief, size_t batch)
+{
+    return belief->epochs_mean[batch] + belief->cost_mean[batch];
+}
+
+static inline double belief_covariance(const struct belief *belief, size_t one, size_t other)
+{
+    size_t at = one * belief->count + other;
+
+    return belief->epochs_covariance[at] + belief->cost_covariance[at];
+}
+
+/* Write what was observed as bytes, and read it back, fitted; false for impossible bytes. */
+void belief_save(const struct belief *belief, struct buffer *bytes);
+bool belief_load(struct belief *belief, struct bytes_reader *bytes);
+
+#endif

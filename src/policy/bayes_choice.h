@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_POLICY_BAYES_CHOICE_H
+#define FLYBALL_POLICY_BAYES_CHOICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policy/bayes_belief.h"
+
+/*
+ * What a trial of each batch size is worth and costs, and where it should be stopped: the
+ * knowledge gradient (Frazier, Powell and Dayanik, "The Knowledge-Gradient Policy for Correlated
+ * Normal Beliefs", 2009) against a trial's own cost, with optimal stopping.
+ *
+ * The best known batch size has the least expected cost V among those that reached their target.
+ * A trial of another one, stopped when it has cost tau, costs in expectation
+ *
+ *     J(tau) = (1 - q) E[c; c <= tau] + ((1 - q) P(c > tau) + q) (tau + V) + what its profile costs
+ *
+ * since after a stopped trial the best known one runs. tau is the cheapest from 1.1 V to 3 V. What
+ * is learnt lowers the expected cost of every later recurrence:
+ *
+ *     net = max over k of (horizon * gain of k trials - k (J - V))
+ *
+ * with k = 1 for a batch size that never reached its target; several trials at once make up for
+ * the knowledge gradient's blindness to what only repeating a noisy trial would tell. Trials that
+ * run already count as if they had ended as expected.
+ *
+ * Pure and deterministic, the same bits on every machine.
+ */
+enum { CHOICE_STOPS = 11 };
+
+struct choice_question {
+    const struct belief *belief;
+    const bool *cannot_run;  /* per batch size */
+    const uint32_t *pending; /* per batch size: trials that run; NULL: none */
+    double horizon;          /* recurrences that are still expected */
+    double profile_extra;    /* what a profile costs beyond its epoch, as a share of an epoch's cost */
+};
+
+/* What a question comes to for all batch sizes. */
+struct choice {
+    struct choice_question question;
+    size_t best;      /* the best known batch size; the belief's count if none reached its target */
+    double best_cost; /* V */
+    double log_best_cost;
+    double stops[CHOICE_STOPS];     /* tau / V */
+    double log_stops[CHOICE_STOPS]; /* their logarithms */
+    double *covariance;             /* borrowed: of log cost, pending trials counted */
+    double *penalty;                /* borrowed: log of the factor for failures */
+};
+
+/* What a trial is worth. */
+struct trial_worth {
+    double stop_cost;     /* tau: stop the trial when it has cost as much */
+    double expected_cost; /* J */
+    double gain;          /* expected decrease of the cost of one later recurrence, for `runs` trials */
+    uint32_t runs;        /* k */
+    double net;           /* what the trial is worth beyond running the best known batch size */
+};
+
+/* How much memory `choice_open` needs for `count` batch sizes, in doubles. */
+static inline size_t choice_room(size_t count)
+{
+    return count * (count + 1);
+}
+
+/* Answers the question for all; `room` has choice_room doubles, which the choice borrows. */
+struct choice choice_open(const struct choice_question *question, double *room);
+
+/* Returns what a trial of this batch size is worth; some batch size must have reached its target. */
+struct trial_worth choice_worth(const struct choice *choice, size_t batch);
+
+/* Returns the expected cost J of a trial that is stopped at the i-th of CHOICE_STOPS costs. */
+double choice_stopped_cost(const struct choice *choice, size_t batch, size_t stop);
+
+/* Returns whether a batch size may be tried: it was, or it is beside one that was, or at most an octave away.
+ */
+bool choice_is_near(const struct choice *choice, size_t batch);
+
+/* Returns the batch size whose trial is worth most, or the best known one if none is worth its cost. */
+size_t choice_most_worth(const struct choice *choice);
+
+#endif
