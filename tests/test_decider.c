@@ -132,9 +132,10 @@ static void tell_profile(struct life *life, size_t batch)
     const struct fly_power_point points[LIMITS] = {
         {100, 95, 1.5 + (double)batch}, {150, 130, 1.1 + (double)batch}, {200, 180, 1.0 + (double)batch}};
 
-    tell(life, &(struct event){.kind = EVENT_PROFILE_MEASURED,
-                               .measured = &(struct profile_measured){
-                                   .batch = batch, .points = points, .count = LIMITS, .units_per_epoch = 1.0}});
+    tell(life,
+         &(struct event){.kind = EVENT_PROFILE_MEASURED,
+                         .measured = &(struct profile_measured){
+                             .batch = batch, .points = points, .count = LIMITS, .units_per_epoch = 1.0}});
 }
 
 /* One whole trial, as it was proposed; what befalls it is drawn. */
@@ -148,6 +149,7 @@ static void live_through(struct life *life, const struct proposal *proposal, uin
                                 .recurrence = recurrence,
                                 .batch = proposal->batch,
                                 .outcome = outcome,
+                                .epochs = 1.0 + test_below(random, 19),
                                 .energy_j = 1000.0 * (1.0 + (double)proposal->batch + test_uniform(random)),
                                 .time_s = 10.0 * (1.0 + test_uniform(random))};
 
@@ -224,6 +226,8 @@ static void test_snapshots(void **state)
         {&batch_policy_default, {.beta = 2.0}, NULL},
         {&batch_policy_fixed, {.beta = 2.0, .fixed_batch = 2, .fixed_limit_w = 150}, NULL},
         {&batch_policy_grid, {.beta = 2.0}, NULL},
+        {&batch_policy_bayes, {.beta = 2.0}, NULL},
+        {&batch_policy_bayes, {.beta = 2.0, .horizon = 200.0, .overlapping = true}, &energy_within},
         {&batch_policy_zeus, {.beta = 2.0, .seed = 3}, NULL},
         {&batch_policy_zeus, {.beta = 2.0, .seed = 4, .window = 5, .overlapping = true}, &energy_within},
         {&batch_policy_zeus,
@@ -438,8 +442,9 @@ static void test_objective(void **state)
         struct life life;
 
         begin(&life, &job, &batch_policy_zeus, &(struct policy_parameters){.beta = 2.0});
-        tell(&life, &(struct event){.kind = EVENT_PROFILE_MEASURED,
-                                    .measured = &(struct profile_measured){.points = points, .count = LIMITS}});
+        tell(&life,
+             &(struct event){.kind = EVENT_PROFILE_MEASURED,
+                             .measured = &(struct profile_measured){.points = points, .count = LIMITS}});
         check_double(decider_limit_w(&life.decider, &proposal), rows[i].limit_w);
         finish(&life);
     }

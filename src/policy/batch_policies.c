@@ -5,8 +5,13 @@
 #include <string.h>
 
 const struct batch_policy *const batch_policies[] = {
-    &batch_policy_default, &batch_policy_fixed,       &batch_policy_grid,
-    &batch_policy_zeus,    &batch_policy_zeus_server, NULL,
+    &batch_policy_bayes,
+    &batch_policy_default,
+    &batch_policy_fixed,
+    &batch_policy_grid,
+    &batch_policy_zeus,
+    &batch_policy_zeus_server,
+    NULL,
 };
 
 const struct batch_policy *batch_policy_find(const char *name)

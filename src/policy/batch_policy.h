@@ -42,6 +42,10 @@ struct policy_parameters {
     uint32_t explorations;  /* trials of each batch size before it is sampled */
     double prior_mean;      /* of the reward, in -J */
     double prior_precision; /* 0: flat */
+    /* For `bayes` only: */
+    double horizon;        /* recurrences that are still expected, each time; 0: 50 */
+    double profile_window; /* share of its first epoch after which a trial is profiled and may end; 0: all of
+                              it */
 };
 
 enum { POLICY_WINDOW_MAX = 65536 };
@@ -129,6 +133,7 @@ struct batch_policy {
     bool (*load)(void *state, struct bytes_reader *bytes);
 };
 
+extern const struct batch_policy batch_policy_bayes;
 extern const struct batch_policy batch_policy_default; /* the default batch size at its highest limit */
 extern const struct batch_policy batch_policy_fixed;   /* always what the parameters say */
 extern const struct batch_policy batch_policy_grid;

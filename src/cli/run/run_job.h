@@ -151,7 +151,7 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
      .maximum = INFINITY, .infinite = true, .default_text = "2", \
      .help = "With --job: a try is stopped when it costs so many times the least cost so far; inf for never."}, \
     {.name = "policy", .type = CLI_TEXT, .placeholder = "NAME", .default_text = "zeus", \
-     .help = "With --job: how batch sizes are chosen: default, grid, zeus or zeus-server, or the path of a plug-in " \
+     .help = "With --job: how batch sizes are chosen: bayes, default, grid, zeus or zeus-server, or the path of a plug-in " \
              "(a shared object); with a path later submissions need --job and --policy alone."}, \
     {.name = "control-every", .type = CLI_INTEGER, .placeholder = "K", .minimum = 0, .maximum = 1000000, \
      .default_text = "0", \

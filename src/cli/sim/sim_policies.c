@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/sim/sim_policies.h"
 
-enum { POLICY_DEFAULT, POLICY_GRID, POLICY_ZEUS, POLICY_ORACLE, POLICY_COUNT };
-const char *const sim_policy_names[] = {"default", "grid", "zeus", "oracle", NULL};
+enum { POLICY_BAYES, POLICY_DEFAULT, POLICY_GRID, POLICY_ZEUS, POLICY_ORACLE, POLICY_COUNT };
+const char *const sim_policy_names[] = {"bayes", "default", "grid", "zeus", "oracle", NULL};
 
 static const struct batch_policy *const known[POLICY_COUNT] = {
+    [POLICY_BAYES] = &batch_policy_bayes,
     [POLICY_DEFAULT] = &batch_policy_default,
     [POLICY_GRID] = &batch_policy_grid,
     [POLICY_ZEUS] = &batch_policy_zeus,

@@ -20,7 +20,7 @@ const struct batch_policy *job_policy_find(const char *name, const struct batch_
     return batch_policy_find(name);
 }
 
-/* Lists "default, grid, zeus"; returns how many. */
+/* Lists "bayes, default, grid"; returns how many. */
 static size_t list_names(const char *names[POLICIES_MAX], char text[LIST_MAX])
 {
     size_t count = 0, length = 0;

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `bayes`: believes in a model of epochs-to-target and of the cost of an epoch over batch sizes
+ * (bayes_belief.h), and tries the batch size whose trial is worth most beyond its cost
+ * (bayes_choice.h). Draws no random numbers.
+ *
+ * - The first recurrence runs the default without a bound; so does each until one reached its target.
+ * - A retry runs the best known batch size: it never explores.
+ * - A new batch size that its profile shows not to be worth the trial is left: at once where the
+ *   profile is a part of the first epoch (policy_parameters.profile_window), else after that epoch.
+ * - The best known batch size is stopped at 3 V. Each time that happens the bound doubles, and it
+ *   halves when a run that reached its target would have fitted below the half. So a job whose
+ *   costs all rise is neither stopped for ever nor once in each recurrence.
+ */
+#include <math.h>
+#include <stdbool.h>
+
+#include <flyball/cost.h>
+
+#include "policy/batch_policy.h"
+#include "policy/bayes_choice.h"
+#include "policy/early_stopping.h"
+
+enum { DOUBLINGS_MAX = 60 };
+
+static const double default_horizon = 50.0;
+static const double unknown_profile_extra = 0.15; /* until there is a profile to learn it from */
+static const double best_known_stop = 3.0;        /* of its expected cost */
+
+struct bayes_state {
+    const struct job_spec *spec;
+    double horizon;
+    double profile_window; /* 0: a profile takes the whole first epoch */
+    struct belief belief;
+    double
+        profile_extra;  /* what profiling a whole epoch costs beyond it, as a share; of the newest profile */
+    uint32_t doublings; /* of the bound of the best known batch size */
+    size_t excluded;    /* the first batch size that does not fit; batch_count if all fit */
+    bool *cannot_run;   /* per batch size: it does not fit, or was given up */
+    bool *given_up;
+    uint32_t *pending; /* per batch size: trials that run */
+    double *room;      /* for a choice: nothing stays in it */
+};
+
+static int check(const struct job_spec *spec, const struct policy_parameters *parameters,
+                 struct fly_error *out_error)
+{
+    if (spec->batch_count > LAW_BATCHES_MAX)
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "policy 'bayes' chooses among at most %d batch sizes, and job '%.100s' has %zu; name "
+            "fewer, or choose the policy 'zeus'",
+            LAW_BATCHES_MAX, spec->name, spec->batch_count);
+    if (!(parameters->horizon >= 0.0) || !isfinite(parameters->horizon))
+        return error_set(out_error, FLY_EUSAGE, "horizon %g: expected a number from 0", parameters->horizon);
+    if (!(parameters->profile_window >= 0.0 && parameters->profile_window <= 1.0))
+        return error_set(out_error, FLY_EUSAGE, "profile window %g: expected a share from 0 to 1",
+                         parameters->profile_window);
+    return 0;
+}
+
+static int bayes_create(const struct batch_policy *self, const struct job_spec *spec,
+                        const struct policy_parameters *parameters, struct arena *arena, void **out_state,
+                        struct fly_error *out_error)
+{
+    struct bayes_state *state = arena_alloc(arena, 1, sizeof *state);
+    uint32_t sizes[LAW_BATCHES_MAX];
+    size_t count = spec->batch_count;
+    int code = check(spec, parameters, out_error);
+
+    (void)self;
+    if (code < 0)
+        return code;
+    if (state == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < count; i++)
+        sizes[i] = spec->batches[i].size;
+    *state = (struct bayes_state){
+        .spec = spec,
+        .horizon = parameters->horizon > 0.0 ? parameters->horizon : default_horizon,
+        .profile_window = parameters->profile_window,
+        .profile_extra = unknown_profile_extra,
+        .excluded = count,
+        .cannot_run = arena_alloc(arena, count, sizeof state->cannot_run[0]),
+        .given_up = arena_alloc(arena, count, sizeof state->given_up[0]),
+        .pending = arena_alloc(arena, count, sizeof state->pending[0]),
+        .room = arena_alloc(arena, choice_room(count), sizeof state->room[0]),
+    };
+    if (state->cannot_run == NULL || state->given_up == NULL || state->pending == NULL ||
+        state->room == NULL ||
+        !belief_init(&state->belief, &belief_prior_default, sizes, count, spec->default_batch, arena))
+        return error_no_memory(out_error);
+    *out_state = state;
+    return 0;
+}
+
+/* Answers for all batch sizes; `pending` is NULL where trials that run do not count. */
+static struct choice open_choice(const struct bayes_state *state, const uint32_t *pending)
+{
+    const struct choice_question question = {
+        .belief = &state->belief,
+        .cannot_run = state->cannot_run,
+        .pending = pending,
+        .horizon = state->horizon,
+        .profile_extra = state->profile_window > 0.0 ? state->profile_extra * state->profile_window
+                                                     : state->profile_extra};
+
+    return choice_open(&question, state->room);
+}
+
+/* ---- the fold ---- */
+
+static void fold_profile(struct bayes_state *state, const struct profile_measured *measured)
+{
+    const struct job_spec *spec = state->spec;
+    double sum = 0.0, best = 0.0;
+
+    if (!(measured->units_per_epoch > 0.0))
+        return;
+    for (size_t i = 0; i < measured->count; i++) {
+        const struct fly_power_point *point = &measured->points[i];
+        double cost = fly_cost(spec->eta, spec->max_power_w, point->time_s * point->power_w, point->time_s);
+
+        sum += cost;
+        if (i == measured->best)
+            best = cost;
+    }
+    if (!(best > 0.0) || !isfinite(sum))
+        return;
+    state->profile_extra = fmax(sum / ((double)measured->count * best) - 1.0, 0.0);
+    belief_take_cost(&state->belief, measured->batch, best * measured->units_per_epoch, true);
+    belief_fit_cost(&state->belief);
+}
+
+/* Returns what a trial of the best known batch size may cost. */
+static double best_known_bound(const struct choice *choice, uint32_t doublings)
+{
+    return best_known_stop * choice->best_cost * (double)((uint64_t)1 << doublings);
+}
+
+/* Halves the bound of the best known batch size while a run of this cost would have fitted below the half. */
+static void tighten(struct bayes_state *state, size_t batch, double cost)
+{
+    const struct choice choice = open_choice(state, NULL);
+
+    while (batch == choice.best && state->doublings > 0 &&
+           cost <= best_known_bound(&choice, state->doublings - 1))
+        state->doublings--;
+}
+
+/* Takes in a run that reached its target; `cost` is that of the run. */
+static void fold_reached(struct bayes_state *state, const struct trial_ended *ended, double cost)
+{
+    if (state->doublings > 0)
+        tighten(state, ended->batch, cost);
+    belief_take_reached(&state->belief, ended->batch, ended->epochs);
+}
+
+/* Takes in a run that did not reach its target; `cost` is that of the run. */
+static void fold_missed(struct bayes_state *state, const struct trial_ended *ended, double cost)
+{
+    const struct choice choice = open_choice(state, NULL);
+    bool failed = ended->epochs >= (double)state->spec->max_epochs || choice.best == state->belief.count ||
+                  cost >= choice.best_cost;
+
+    if (ended->batch == choice.best && state->doublings < DOUBLINGS_MAX)
+        state->doublings++;
+    belief_take_stopped(&state->belief, ended->batch, ended->epochs, failed);
+}
+
+static void fold_ended(struct bayes_state *state, const struct trial_ended *ended)
+{
+    const struct job_spec *spec = state->spec;
+    struct belief_arm *arm = &state->belief.arms[ended->batch];
+    double cost = fly_cost(spec->eta, spec->max_power_w, ended->energy_j, ended->time_s);
+
+    if (!ended->late && state->pending[ended->batch] > 0)
+        state->pending[ended->batch]--;
+    if (!outcome_observed(ended->outcome) || !(ended->epochs > 0.0) || !isfinite(ended->epochs))
+        return;
+    arm->tried = true;
+    if (!arm->profiled) {
+        belief_take_cost(&state->belief, ended->batch, cost / ended->epochs, false);
+        belief_fit_cost(&state->belief);
+    }
+    if (ended->outcome == TRIAL_REACHED)
+        fold_reached(state, ended, cost);
+    else
+        fold_missed(state, ended, cost);
+    belief_fit_epochs(&state->belief);
+}
+
+static void bar(struct bayes_state *state)
+{
+    for (size_t i = 0; i < state->spec->batch_count; i++)
+        state->cannot_run[i] = i >= state->excluded || state->given_up[i];
+}
+
+static void bayes_fold(void *opaque, const struct event *event)
+{
+    struct bayes_state *state = opaque;
+
+    switch (event->kind) {
+    case EVENT_RECURRENCE_BEGUN:
+    case EVENT_EPOCH_REPORTED:
+        break;
+    case EVENT_TRIAL_PROPOSED:
+        state->pending[event->proposed->batch]++;
+        break;
+    case EVENT_PROFILE_MEASURED:
+        fold_profile(state, event->measured);
+        break;
+    case EVENT_TRIAL_ENDED:
+        fold_ended(state, event->ended);
+        break;
+    case EVENT_BATCHES_EXCLUDED:
+        state->excluded = event->first_excluded;
+        bar(state);
+        break;
+    case EVENT_BATCH_GIVEN_UP:
+        state->given_up[event->given_up] = true;
+        bar(state);
+        break;
+    }
+}
+
+/* ---- the choice ---- */
+
+/*
+ * While none has reached its target: the batch size with the fewest failures, each counted as two
+ * steps from the default; ties go to the nearest, then to the smaller. Returns batch_count for none.
+ */
+static size_t least_doubtful(const struct bayes_state *state)
+{
+    size_t count = state->spec->batch_count, start = state->spec->default_batch, chosen = count;
+    uint64_t least = 0, nearest = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t steps = i < start ? start - i : i - start;
+        uint64_t doubt = 2 * state->belief.arms[i].failures + steps;
+
+        if (state->cannot_run[i] ||
+            (chosen != count && (doubt > least || (doubt == least && steps >= nearest))))
+            continue;
+        chosen = i;
+        least = doubt;
+        nearest = steps;
+    }
+    return chosen;
+}
+
+static int bayes_propose(const void *opaque, const struct batch_question *question,
+                         struct proposal *out_proposal, struct fly_error *out_error)
+{
+    const struct bayes_state *state = opaque;
+    const struct choice choice = open_choice(state, state->pending);
+    struct proposal proposal = {.batch = choice.best,
+                                .limit_rule = LIMIT_PROFILED,
+                                .reason = REASON_BEST_SEEN,
+                                .policy_version = batch_policy_bayes.version};
+
+    if (choice.best == state->belief.count) {
+        proposal.batch = least_doubtful(state);
+        proposal.reason = REASON_EXPLORE;
+    } else if (question->try_number == 0) {
+        proposal.batch = choice_most_worth(&choice);
+        proposal.reason = proposal.batch == choice.best ? REASON_BEST_SEEN : REASON_EXPLORE;
+    }
+    if (proposal.batch == state->belief.count)
+        return error_set(out_error, FLY_EEXHAUSTED,
+                         "no batch size is left: none fits into the GPUs or all were given up");
+    *out_proposal = proposal;
+    return 0;
+}
+
+/* Returns what a trial of this batch size may cost; 0 if it should end at once. */
+static double stop_cost(const struct bayes_state *state, size_t batch)
+{
+    const struct choice choice = open_choice(state, NULL);
+    struct trial_worth worth;
+
+    if (choice.best == state->belief.count)
+        return INFINITY;
+    if (batch == choice.best)
+        return best_known_bound(&choice, state->doublings);
+    worth = choice_worth(&choice, batch);
+    return !state->belief.arms[batch].tried && worth.net <= 0.0 ? 0.0 : worth.stop_cost;
+}
+
+static int bayes_epoch_cap(const void *opaque, const struct epoch_question *question, uint32_t *out_epochs,
+                           struct fly_error *out_error)
+{
+    const struct bayes_state *state = opaque;
+    double epoch_cost = fly_cost(state->spec->eta, state->spec->max_power_w, question->epoch_energy_j,
+                                 question->epoch_time_s);
+    uint32_t epochs =
+        early_stopping_epochs(stop_cost(state, question->batch), epoch_cost, state->spec->max_epochs);
+
+    (void)out_error;
+    *out_epochs = epochs > 0 || state->profile_window > 0.0 ? epochs : 1;
+    return 0;
+}
+
+/* ---- bytes ---- */
+
+static void bayes_save(const void *opaque, struct buffer *bytes)
+{
+    const struct bayes_state *state = opaque;
+
+    bytes_put_double(bytes, state->profile_extra);
+    bytes_put_u64(bytes, state->doublings);
+    bytes_put_u64(bytes, state->excluded);
+    for (size_t i = 0; i < state->spec->batch_count; i++)
+        bytes_put_u64(bytes, state->pending[i]);
+    belief_save(&state->belief, bytes);
+}
+
+static bool bayes_load(void *opaque, struct bytes_reader *bytes)
+{
+    struct bayes_state *state = opaque;
+
+    state->profile_extra = bytes_double(bytes);
+    state->doublings = (uint32_t)bytes_up_to(bytes, DOUBLINGS_MAX);
+    state->excluded = (size_t)bytes_up_to(bytes, state->spec->batch_count);
+    for (size_t i = 0; i < state->spec->batch_count; i++)
+        state->pending[i] = (uint32_t)bytes_up_to(bytes, UINT32_MAX);
+    bar(state);
+    return belief_load(&state->belief, bytes);
+}
+
+const struct batch_policy batch_policy_bayes = {
+    .name = "bayes",
+    .summary = "a model of epochs and cost over batch sizes; tries what is worth its cost",
+    .version = 1,
+    .create = bayes_create,
+    .fold = bayes_fold,
+    .propose = bayes_propose,
+    .epoch_cap = bayes_epoch_cap,
+    .save = bayes_save,
+    .load = bayes_load,
+};
