@@ -223,7 +223,7 @@ static void test_stopped(void **state)
         before = belief.epochs_mean[3];
         variance = belief.epochs_covariance[3 * N + 3];
         scatter = belief.scatter[3];
-        for (int i = -9000; i <= 9000; i++) {
+        for (int i = -15000; i <= 15000; i++) {
             double z = 1e-3 * i, value = before + z * sqrt(variance);
             double weight = exp(-0.5 * z * z) * chance_below((value - log(stopped_at[row])) / sqrt(scatter));
 

@@ -177,14 +177,17 @@ struct outlook {
     double level[LAW_BATCHES_MAX], slope[LAW_BATCHES_MAX]; /* the best known batch size comes first */
 };
 
+/* Adds the line of a batch size, unless no outcome brings it below that of the best known one. */
 static void add_line(struct outlook *outlook, const struct choice *choice, size_t batch, double slope,
                      double penalty)
 {
     const struct belief *belief = choice->question.belief;
+    double level = belief_mean(belief, batch) +
+                   0.5 * (at(choice, batch, batch) - slope * slope + belief->scatter[batch]) + penalty;
 
-    outlook->level[outlook->count] =
-        belief_mean(belief, batch) +
-        0.5 * (at(choice, batch, batch) - slope * slope + belief->scatter[batch]) + penalty;
+    if (outlook->count > 0 && level - outlook->level[0] >= nodes[HALF] * fabs(slope - outlook->slope[0]))
+        return;
+    outlook->level[outlook->count] = level;
     outlook->slope[outlook->count++] = slope;
 }
 
@@ -212,8 +215,11 @@ static double improvement(const struct outlook *outlook, double z)
 {
     double known = outlook->level[0] + outlook->slope[0] * z, least = known;
 
-    for (size_t i = 1; i < outlook->count; i++)
-        least = fmin(least, outlook->level[i] + outlook->slope[i] * z);
+    for (size_t i = 1; i < outlook->count; i++) {
+        double line = outlook->level[i] + outlook->slope[i] * z;
+
+        least = line < least ? line : least;
+    }
     return least < known ? portable_exp(known) - portable_exp(least) : 0.0;
 }
 
@@ -222,7 +228,7 @@ static double expected_improvement(const struct outlook *outlook, double highest
 {
     double sum = highest_z >= 0.0 ? node_weights[0] * improvement(outlook, 0.0) : 0.0;
 
-    for (size_t i = 1; i <= HALF; i++) {
+    for (size_t i = 1; i <= HALF && outlook->count > 1; i++) {
         if (-nodes[i] <= highest_z)
             sum += node_weights[i] * improvement(outlook, -nodes[i]);
         if (nodes[i] <= highest_z)

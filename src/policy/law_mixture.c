@@ -12,8 +12,8 @@
 #include "base/math/portable_math.h"
 
 static const double ln_2 = 0.69314718055994530942;
-static const double widest_gap = 2.0; /* octaves by which v may not lie above u */
-static const double least_weight = 1e-12;
+static const double widest_gap = 2.0;         /* octaves by which v may not lie above u */
+static const double least_log_weight = -20.0; /* a law that weighs less, against the best one, is left out */
 
 static size_t rows_of(const struct law_places *places)
 {
@@ -216,10 +216,11 @@ static double add_right(const struct fit *fit, struct moments *moments, size_t u
     memset(sum, 0, n * sizeof sum[0]);
     for (size_t v = 0; v < fit->lefts; v++) {
         const double *left = &fit->means[(1 + fit->rights + v) * n];
-        double weight = portable_exp(fit->log_weight[u][v] - moments->log_scale);
+        double log_weight = fit->log_weight[u][v] - moments->log_scale, weight;
 
-        if (weight < least_weight)
+        if (log_weight < least_log_weight)
             continue;
+        weight = portable_exp(log_weight);
         total += weight;
         of_left[v] += weight;
         for (size_t i = 0; i < n; i++)
