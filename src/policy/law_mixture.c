@@ -81,13 +81,17 @@ struct fit {
     double log_weight[LAW_PLACES_MAX][LAW_PLACES_MAX];
 };
 
-static double covariance(const struct fit *fit, size_t i, size_t j)
+/* Gives the covariance of batch size i with the first `count`. */
+static void covariances(const struct fit *fit, size_t i, size_t count, double *restrict out)
 {
     const struct law_prior *prior = fit->mixture->prior;
-    double sum = prior->level_sd * prior->level_sd +
-                 fit->deviation * fit->deviation * fit->mixture->likeness[i * fit->n + j];
+    const double *restrict likeness = &fit->mixture->likeness[i * fit->n];
+    double level = prior->level_sd * prior->level_sd, residual = fit->deviation * fit->deviation;
 
-    return i == j ? sum + prior->nugget * prior->nugget : sum;
+    for (size_t j = 0; j < count; j++)
+        out[j] = level + residual * likeness[j];
+    if (i < count)
+        out[i] += prior->nugget * prior->nugget;
 }
 
 /* Factors the covariance of what was observed, and solves everything for it. Returns half its log
@@ -101,52 +105,67 @@ static double solve(struct fit *fit, const struct law_evidence *evidence)
         size_t i = fit->observed[row];
         double *right = &fit->solved[row * fit->columns];
 
-        for (size_t column = 0; column <= row; column++)
-            fit->factor[row * count + column] = covariance(fit, i, fit->observed[column]);
-        fit->factor[row * count + row] += 1.0 / evidence[i].precision;
         right[0] = evidence[i].value;
         for (size_t law = 0; law < laws; law++)
             right[1 + law] = fit->mixture->laws[law * n + i];
-        for (size_t j = 0; j < n; j++)
-            right[1 + laws + j] = covariance(fit, i, j);
+        covariances(fit, i, n, &right[1 + laws]);
+        for (size_t column = 0; column <= row; column++)
+            fit->factor[row * count + column] = right[1 + laws + fit->observed[column]];
+        fit->factor[row * count + row] += 1.0 / evidence[i].precision;
     }
     log_diagonal = cholesky_factor(fit->factor, count);
     cholesky_forward(fit->factor, count, fit->solved, fit->columns);
     return log_diagonal;
 }
 
-/* Returns the product of two solved columns. */
-static double product(const struct fit *fit, size_t one, size_t other)
-{
-    double sum = 0.0;
+/* Sums over what was observed: of y, of each law, and of pairs of laws, all solved. */
+struct products {
+    double y;
+    double law[2 * LAW_PLACES_MAX]; /* law^2 - 2 y law */
+    double pair[LAW_PLACES_MAX][LAW_PLACES_MAX];
+};
 
-    for (size_t row = 0; row < fit->observed_count; row++)
-        sum += fit->solved[row * fit->columns + one] * fit->solved[row * fit->columns + other];
-    return sum;
+static void multiply(const struct fit *fit, struct products *products)
+{
+    size_t laws = fit->rights + fit->lefts;
+
+    products->y = 0.0;
+    memset(products->law, 0, laws * sizeof products->law[0]);
+    for (size_t u = 0; u < fit->rights; u++)
+        memset(products->pair[u], 0, fit->lefts * sizeof products->pair[u][0]);
+    for (size_t row = 0; row < fit->observed_count; row++) {
+        const double *restrict solved = &fit->solved[row * fit->columns + 1];
+        const double *restrict lefts = &solved[fit->rights];
+        double y = fit->solved[row * fit->columns];
+
+        products->y += y * y;
+        for (size_t law = 0; law < laws; law++)
+            products->law[law] += solved[law] * (solved[law] - 2.0 * y);
+        for (size_t u = 0; u < fit->rights; u++) {
+            for (size_t v = 0; v < fit->lefts; v++)
+                products->pair[u][v] += solved[u] * lefts[v];
+        }
+    }
 }
 
 /* Weighs each law by its marginal likelihood; returns the greatest logarithm. */
 static double weigh(struct fit *fit, double log_prior)
 {
     const struct law_prior *prior = fit->mixture->prior;
-    double greatest = -INFINITY, from_y = product(fit, 0, 0);
-    double of_left[LAW_PLACES_MAX] = {0.0};
+    double greatest = -INFINITY;
+    struct products products;
 
-    for (size_t v = 0; v < fit->lefts; v++) {
-        size_t left = 1 + fit->rights + v;
-
-        of_left[v] = product(fit, left, left) - 2.0 * product(fit, 0, left);
-    }
+    multiply(fit, &products);
     for (size_t u = 0; u < fit->rights; u++) {
-        double of_right = from_y + product(fit, 1 + u, 1 + u) - 2.0 * product(fit, 0, 1 + u);
-
         for (size_t v = 0; v < fit->lefts; v++) {
-            double square = of_right + of_left[v] + 2.0 * product(fit, 1 + u, 1 + fit->rights + v);
+            double square =
+                products.y + products.law[u] + products.law[fit->rights + v] + 2.0 * products.pair[u][v];
             bool left_out = prior->right.count > 0 && prior->left.count > 0 &&
                             place(&prior->left, v) >= place(&prior->right, u) + widest_gap;
 
             fit->log_weight[u][v] = left_out ? -INFINITY : log_prior - 0.5 * square;
-            greatest = fmax(greatest, fit->log_weight[u][v]);
+            if (fit->log_weight[u][v] > greatest)
+                greatest = fit->log_weight[u][v];
         }
     }
     return greatest;
@@ -236,11 +255,32 @@ static double add_right(const struct fit *fit, struct moments *moments, size_t u
     return total;
 }
 
+/* Adds the covariance that all laws under this deviation have. `own` has room for n numbers. */
+static void add_covariance(const struct fit *fit, struct moments *moments, double weight,
+                           double *restrict own)
+{
+    size_t n = fit->n, laws = fit->rights + fit->lefts;
+
+    for (size_t i = 0; i < n; i++) {
+        double *restrict row = &moments->square[i * n];
+
+        covariances(fit, i, i + 1, own);
+        for (size_t seen = 0; seen < fit->observed_count; seen++) {
+            const double *restrict solved = &fit->solved[seen * fit->columns + 1 + laws];
+
+            for (size_t j = 0; j <= i; j++)
+                own[j] -= solved[i] * solved[j];
+        }
+        for (size_t j = 0; j <= i; j++)
+            row[j] += weight * own[j];
+    }
+}
+
 /* Adds every law under this deviation. */
 static void add(const struct fit *fit, struct moments *moments, double *base, double *sum)
 {
-    size_t n = fit->n, laws = fit->rights + fit->lefts;
     double of_left[LAW_PLACES_MAX] = {0.0}, total = 0.0;
+    size_t n = fit->n;
 
     for (size_t u = 0; u < fit->rights; u++)
         total += add_right(fit, moments, u, of_left, base, sum);
@@ -252,19 +292,7 @@ static void add(const struct fit *fit, struct moments *moments, double *base, do
         if (of_left[v] > 0.0)
             add_square(moments->square, n, of_left[v], &fit->means[(1 + fit->rights + v) * n], sum);
     }
-    for (size_t i = 0; i < n; i++) {
-        double *restrict row = &moments->square[i * n];
-
-        for (size_t j = 0; j <= i; j++)
-            row[j] += total * covariance(fit, i, j);
-        for (size_t seen = 0; seen < fit->observed_count; seen++) {
-            const double *solved = &fit->solved[seen * fit->columns + 1 + laws];
-            double weight = total * solved[i];
-
-            for (size_t j = 0; j <= i; j++)
-                row[j] -= weight * solved[j];
-        }
-    }
+    add_covariance(fit, moments, total, sum);
 }
 
 /* Normalises the sums in place, and mirrors the covariance. */
