@@ -14,7 +14,7 @@ static const bool all_run[N] = {false};
 struct scene {
     struct arena arena;
     struct belief belief;
-    double room[N * (N + 1)];
+    double room[N * (N + 2)];
 };
 
 static void open(struct scene *scene)

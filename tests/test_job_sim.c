@@ -220,6 +220,22 @@ static void test_known_jobs(void **state)
     }
 }
 
+/* A policy that learns from epochs: a job's log tells them as the simulator does. */
+static void test_bayes(void **state)
+{
+    (void)state;
+    for (size_t job = 0; job < known_job_count; job++) {
+        struct run run = {.policy = &batch_policy_bayes,
+                          .recurrences = RECURRENCES,
+                          .parameters = {.beta = 2.0, .seed = 5},
+                          .new_process = job % 2 == 0};
+
+        sim_tries_workload("v100", job, &run.workload);
+        check_run(&run);
+        workload_close(&run.workload);
+    }
+}
+
 /* A trace has no words for a grid, and needs none: the simulator of energy decides the same. */
 static void test_grid(void **state)
 {
@@ -257,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_jobs),
+        cmocka_unit_test(test_bayes),
         cmocka_unit_test(test_policies),
         cmocka_unit_test(test_grid),
     };

@@ -55,6 +55,18 @@ static void count_pending(struct choice *choice, size_t batch, uint32_t trials)
     }
 }
 
+/* Replaces what is believed of one batch size's cost of an epoch by what it is. */
+static void know_cost(struct choice *choice, const struct epoch_cost *exact)
+{
+    const struct belief *belief = choice->question.belief;
+    size_t n = belief->count, row = exact->batch * n;
+
+    choice->mean[exact->batch] = belief->epochs_mean[exact->batch] + portable_log(exact->cost);
+    for (size_t i = 0; i < n; i++)
+        choice->covariance[row + i] = choice->covariance[i * n + exact->batch] =
+            belief->epochs_covariance[row + i];
+}
+
 static void find_best(struct choice *choice)
 {
     const struct belief *belief = choice->question.belief;
@@ -62,8 +74,7 @@ static void find_best(struct choice *choice)
     choice->best = belief->count;
     choice->log_best_cost = INFINITY;
     for (size_t i = 0; i < belief->count; i++) {
-        double value =
-            belief_mean(belief, i) + 0.5 * (at(choice, i, i) + belief->scatter[i]) + choice->penalty[i];
+        double value = choice->mean[i] + 0.5 * (at(choice, i, i) + belief->scatter[i]) + choice->penalty[i];
 
         if (belief->arms[i].reached == 0 || choice->question.cannot_run[i] ||
             !(value < choice->log_best_cost))
@@ -78,10 +89,15 @@ struct choice choice_open(const struct choice_question *question, double *room)
 {
     const struct belief *belief = question->belief;
     size_t n = belief->count;
-    struct choice choice = {.question = *question, .covariance = room, .penalty = room + n * n};
+    struct choice choice = {
+        .question = *question, .covariance = room, .penalty = room + n * n, .mean = room + n * n + n};
 
     for (size_t i = 0; i < n * n; i++)
         choice.covariance[i] = belief->epochs_covariance[i] + belief->cost_covariance[i];
+    for (size_t i = 0; i < n; i++)
+        choice.mean[i] = belief_mean(belief, i);
+    if (question->exact != NULL)
+        know_cost(&choice, question->exact);
     for (size_t i = 0; i < n && question->pending != NULL; i++) {
         if (question->pending[i] > 0)
             count_pending(&choice, i, question->pending[i]);
@@ -125,10 +141,11 @@ static struct run_cost run_cost_of(const struct choice *choice, size_t batch)
     const struct belief *belief = choice->question.belief;
     double variance = at(choice, batch, batch) + belief->scatter[batch];
     struct run_cost cost = {
-        .mean = belief_mean(belief, batch), .deviation = sqrt(variance), .failure = belief->failure[batch]};
+        .mean = choice->mean[batch], .deviation = sqrt(variance), .failure = belief->failure[batch]};
 
     cost.expected = portable_exp(cost.mean + 0.5 * variance);
-    if (!belief->arms[batch].cost_known)
+    if (!belief->arms[batch].cost_known &&
+        (choice->question.exact == NULL || choice->question.exact->batch != batch))
         cost.profile = choice->question.profile_extra *
                        portable_exp(belief->cost_mean[batch] +
                                     0.5 * belief->cost_covariance[batch * belief->count + batch]);
@@ -182,7 +199,7 @@ static void add_line(struct outlook *outlook, const struct choice *choice, size_
                      double penalty)
 {
     const struct belief *belief = choice->question.belief;
-    double level = belief_mean(belief, batch) +
+    double level = choice->mean[batch] +
                    0.5 * (at(choice, batch, batch) - slope * slope + belief->scatter[batch]) + penalty;
 
     if (outlook->count > 0 && level - outlook->level[0] >= nodes[HALF] * fabs(slope - outlook->slope[0]))

@@ -31,12 +31,19 @@
  */
 enum { CHOICE_STOPS = 11 };
 
+/* The cost of an epoch of one batch size, known though the belief may not have taken it in yet. */
+struct epoch_cost {
+    size_t batch;
+    double cost;
+};
+
 struct choice_question {
     const struct belief *belief;
-    const bool *cannot_run;  /* per batch size */
-    const uint32_t *pending; /* per batch size: trials that run; NULL: none */
-    double horizon;          /* recurrences that are still expected */
-    double profile_extra;    /* what a profile costs beyond its epoch, as a share of an epoch's cost */
+    const bool *cannot_run;         /* per batch size */
+    const uint32_t *pending;        /* per batch size: trials that run; NULL: none */
+    double horizon;                 /* recurrences that are still expected */
+    double profile_extra;           /* what a profile costs beyond its epoch, as a share of an epoch's cost */
+    const struct epoch_cost *exact; /* NULL: only what the belief has */
 };
 
 /* What a question comes to for all batch sizes. */
@@ -47,6 +54,7 @@ struct choice {
     double log_best_cost;
     double stops[CHOICE_STOPS];     /* tau / V */
     double log_stops[CHOICE_STOPS]; /* their logarithms */
+    double *mean;                   /* borrowed: of log cost */
     double *covariance;             /* borrowed: of log cost, pending trials counted */
     double *penalty;                /* borrowed: log of the factor for failures */
 };
@@ -63,7 +71,7 @@ struct trial_worth {
 /* How much memory `choice_open` needs for `count` batch sizes, in doubles. */
 static inline size_t choice_room(size_t count)
 {
-    return count * (count + 1);
+    return count * (count + 2);
 }
 
 /* Answers the question for all; `room` has choice_room doubles, which the choice borrows. */

@@ -94,14 +94,19 @@ static int bayes_create(const struct batch_policy *self, const struct job_spec *
     return 0;
 }
 
-/* Answers for all batch sizes; `pending` is NULL where trials that run do not count. */
-static struct choice open_choice(const struct bayes_state *state, const uint32_t *pending)
+/*
+ * Answers for all batch sizes; `pending` is NULL where trials that run do not count, `exact` where
+ * the belief has all that is known of costs.
+ */
+static struct choice open_choice(const struct bayes_state *state, const uint32_t *pending,
+                                 const struct epoch_cost *exact)
 {
     const struct choice_question question = {
         .belief = &state->belief,
         .cannot_run = state->cannot_run,
         .pending = pending,
         .horizon = state->horizon,
+        .exact = exact,
         .profile_extra = state->profile_window > 0.0 ? state->profile_extra * state->profile_window
                                                      : state->profile_extra};
 
@@ -141,7 +146,7 @@ static double best_known_bound(const struct choice *choice, uint32_t doublings)
 /* Halves the bound of the best known batch size while a run of this cost would have fitted below the half. */
 static void tighten(struct bayes_state *state, size_t batch, double cost)
 {
-    const struct choice choice = open_choice(state, NULL);
+    const struct choice choice = open_choice(state, NULL, NULL);
 
     while (batch == choice.best && state->doublings > 0 &&
            cost <= best_known_bound(&choice, state->doublings - 1))
@@ -159,7 +164,7 @@ static void fold_reached(struct bayes_state *state, const struct trial_ended *en
 /* Takes in a run that did not reach its target; `cost` is that of the run. */
 static void fold_missed(struct bayes_state *state, const struct trial_ended *ended, double cost)
 {
-    const struct choice choice = open_choice(state, NULL);
+    const struct choice choice = open_choice(state, NULL, NULL);
     bool failed = ended->epochs >= (double)state->spec->max_epochs || choice.best == state->belief.count ||
                   cost >= choice.best_cost;
 
@@ -253,7 +258,7 @@ static int bayes_propose(const void *opaque, const struct batch_question *questi
                          struct proposal *out_proposal, struct fly_error *out_error)
 {
     const struct bayes_state *state = opaque;
-    const struct choice choice = open_choice(state, state->pending);
+    const struct choice choice = open_choice(state, state->pending, NULL);
     struct proposal proposal = {.batch = choice.best,
                                 .limit_rule = LIMIT_PROFILED,
                                 .reason = REASON_BEST_SEEN,
@@ -273,28 +278,29 @@ static int bayes_propose(const void *opaque, const struct batch_question *questi
     return 0;
 }
 
-/* Returns what a trial of this batch size may cost; 0 if it should end at once. */
-static double stop_cost(const struct bayes_state *state, size_t batch)
+/* Returns what a trial with this cost of an epoch may cost; 0 if it should end at once. */
+static double stop_cost(const struct bayes_state *state, const struct epoch_cost *epoch)
 {
-    const struct choice choice = open_choice(state, NULL);
+    const struct choice choice = open_choice(state, NULL, epoch->cost > 0.0 ? epoch : NULL);
     struct trial_worth worth;
 
     if (choice.best == state->belief.count)
         return INFINITY;
-    if (batch == choice.best)
+    if (epoch->batch == choice.best)
         return best_known_bound(&choice, state->doublings);
-    worth = choice_worth(&choice, batch);
-    return !state->belief.arms[batch].tried && worth.net <= 0.0 ? 0.0 : worth.stop_cost;
+    worth = choice_worth(&choice, epoch->batch);
+    return !state->belief.arms[epoch->batch].tried && worth.net <= 0.0 ? 0.0 : worth.stop_cost;
 }
 
+/* Live, it is asked before the profile is folded; so the epoch's cost is the question's. */
 static int bayes_epoch_cap(const void *opaque, const struct epoch_question *question, uint32_t *out_epochs,
                            struct fly_error *out_error)
 {
     const struct bayes_state *state = opaque;
-    double epoch_cost = fly_cost(state->spec->eta, state->spec->max_power_w, question->epoch_energy_j,
-                                 question->epoch_time_s);
-    uint32_t epochs =
-        early_stopping_epochs(stop_cost(state, question->batch), epoch_cost, state->spec->max_epochs);
+    const struct epoch_cost epoch = {question->batch,
+                                     fly_cost(state->spec->eta, state->spec->max_power_w,
+                                              question->epoch_energy_j, question->epoch_time_s)};
+    uint32_t epochs = early_stopping_epochs(stop_cost(state, &epoch), epoch.cost, state->spec->max_epochs);
 
     (void)out_error;
     *out_epochs = epochs > 0 || state->profile_window > 0.0 ? epochs : 1;
