@@ -125,6 +125,21 @@ def test_one_explorer_at_a_time():
         tap.equal(sizes[10], "512")
 
 
+def test_profile_window():
+    """Only trainings that measure a profile become shorter, by their share of a first epoch."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = pathlib.Path(name)
+        made_up(directory, HEADER + "night,0,10,made-up,1\nnight,20,30,made-up,1\n")
+        times = []
+        for option in ((), ("--profile-window=50%",), ("--profile-window=100%",)):
+            tap.equal(group(directory, "--tries", "tries.csv", *option).returncode, 0)
+            times.append([(row["batch_size"], float(row["time_s"])) for row in rows_of(directory / "tries.csv")])
+        tap.equal(times[0], times[2])
+        tap.equal([size for size, _ in times[0]], [size for size, _ in times[1]])
+        tap.equal(times[0][0][1] > times[1][0][1], True)
+        tap.contains(group(directory, "--profile-window=0%").stderr, "above 0% and up to 100%")
+
+
 REFUSED = {
     "end before start": ("a,5,4,made-up,1\n", 65, "groups.csv:2: column 'end_time'"),
     "unsorted": ("a,5,9,made-up,1\na,4,9,made-up,1\n", 65, "groups.csv:3: column 'start_time'"),

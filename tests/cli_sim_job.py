@@ -17,7 +17,7 @@ import pathlib
 
 import sim_reference as reference
 import tap
-from sim_fixture import ALL_POLICIES, FLYBALL, JOBS, Sandbox, cell, power_text, train_text
+from sim_fixture import ALL_POLICIES, FLYBALL, JOBS, Sandbox, cell, power_text, refuse, train_text
 
 BESIDE = pathlib.Path(__file__).resolve().parents[2] / "shared" / "data"
 DATA = pathlib.Path(os.environ.get("FLYBALL_TEST_DATA") or BESIDE)
@@ -346,6 +346,27 @@ def test_chosen_batch_sizes_alone_are_tried():
     document, _ = box.simulate("--workload=cifar100", "--batch-sizes=16,64", f"--policy={ALL_POLICIES}")
     sizes = {row["batch_size"] for rows in reference.read_tries(box.out / "tries.csv").values() for row in rows}
     tap.equal((sizes, document["rows"][0]["recurrences"]), ({16, 64}, 2 * 2 * 4))
+
+
+def test_profile_window_shortens_the_first_epoch():
+    box = Sandbox()
+    arguments = ["--policy=zeus", "--workload=squad", "--seeds=1", "--recurrences=1"]
+    document, whole = box.simulate(*arguments)
+    tap.equal("profile_window_share" in document["settings"], False)
+    tap.equal(box.simulate(*arguments, "--profile-window=100%")[1], whole, "no try was left, so nothing is charged")
+    document, short = box.simulate(*arguments, "--profile-window=10%")
+    tap.equal(document["settings"]["profile_window_share"], 0.1)
+    before, after = (list(csv.DictReader(io.StringIO(text))) for text in (whole, short))
+    knobs = [[(row["batch_size"], row["power_limit_w"], row["reached"]) for row in rows] for rows in (before, after)]
+    tap.equal(knobs[0], knobs[1])
+    seconds = {float(line.split(",")[4]): float(line.split(",")[5]) for line in power_text().splitlines()
+               if line.startswith(f"squad,bert_base_uncased,{before[0]['batch_size']},")}
+    saved = 0.9 * (sum(seconds.values()) / len(seconds) - seconds[float(before[0]["power_limit_w"])])
+    tap.equal(abs(float(before[0]["time_s"]) - float(after[0]["time_s"]) - saved) < 1e-9, True)
+    tap.contains(box.run(*arguments, "--profile-window=10%").stdout, "takes 10 % of a batch size's first epoch")
+    for value in ("0%", "-1%", "101%", "0.1", "10", "%", "ten%"):
+        refuse(64, f"bad value '{value}'", "'--profile-window'", "above 0% and up to 100%",
+               arguments=[f"--profile-window={value}"])
 
 
 def test_list_of_workloads():

@@ -150,23 +150,23 @@ static void test_training(void **state)
     const struct workload_batch *batch = &workload.batches[3];
     double n = batch->path_epochs[2], time_s = batch->points[4].time_s, power_w = batch->points[4].power_w;
     struct training training =
-        environment_train(&workload, 3, 4, workload.batches[3].path_epochs[2], 100, false);
+        environment_train(&workload, 3, 4, workload.batches[3].path_epochs[2], 100, 0.0);
 
     (void)state;
     assert_true(training.ran && training.reached);
     check_double(training.time_s, time_s * n);
     check_double(training.energy_j, time_s * power_w * n);
-    training = environment_train(&workload, 3, 4, workload.batches[3].path_epochs[2], 100, true);
+    training = environment_train(&workload, 3, 4, workload.batches[3].path_epochs[2], 100, 1.0);
     check_close(training.time_s, batch->mean_epoch_time_s + time_s * (n - 1.0), 1e-15);
     training = environment_train(&workload, 3, 4, workload.batches[3].path_epochs[2], (uint32_t)n - 1,
-                                 false); /* stopped one epoch short */
+                                 0.0); /* stopped one epoch short */
     assert_false(training.reached);
     check_double(training.time_s, time_s * (n - 1.0));
-    training = environment_train(&workload, 3, 4, workload.batches[3].path_epochs[2], 0, true);
+    training = environment_train(&workload, 3, 4, workload.batches[3].path_epochs[2], 0, 0.0);
     assert_false(training.ran);
     check_double(training.energy_j, 0.0);
     training = environment_train(&workload, 8, 0, workload.batches[8].path_epochs[4], 100,
-                                 false); /* a run that never reaches its target */
+                                 0.0); /* a run that never reaches its target */
     assert_false(training.reached);
     check_double(training.epochs, 100.0);
 }

@@ -133,6 +133,7 @@ int comparison_run(const struct comparison_plan *plan, struct comparison *out_co
     struct comparison comparison = {0};
     int code = recurring_init(&race.policy.job, plan->workload, plan->policy, &plan->parameters, out_error);
 
+    race.policy.job.environment.profile_window = plan->profile_window;
     if (code < 0)
         return code;
     code = recurring_init(&race.baseline.job, plan->workload, &batch_policy_default, &plan->parameters,

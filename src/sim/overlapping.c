@@ -132,7 +132,7 @@ static int reap(struct overlapping *job, struct fly_error *out_error)
 
     if (code < 0)
         return code;
-    if (flight.ended.outcome != TRIAL_REFUSED)
+    if (trial_ran(&flight.ended))
         record(job, &flight);
     if (flight.ended.outcome == TRIAL_REACHED)
         return 0;

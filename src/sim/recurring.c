@@ -77,10 +77,10 @@ static int run_try(struct recurring *job, uint32_t try_number, struct recurrence
                             out_error);
     if (code < 0)
         return code;
-    if (trial.ended.outcome == TRIAL_REFUSED)
-        job->refused++;
-    else
+    if (trial_ran(&trial.ended))
         record_try(job, &trial.ended, trial.path, sums);
+    else
+        job->refused++;
     return trial.ended.outcome == TRIAL_REACHED;
 }
 

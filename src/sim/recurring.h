@@ -41,7 +41,7 @@ struct try_record {
     double cost_j;
 };
 
-/* Called for every try that trained at least one epoch. */
+/* Called for every try that ran, if only to measure a power profile. */
 typedef void recurring_observer(void *context, const struct try_record *record);
 
 /* Sums over all tries of one recurrence. */
@@ -59,8 +59,8 @@ struct recurring {
     struct decider decider;
     struct environment environment;
     uint64_t recurrences;         /* completed ones and one that has begun */
-    uint64_t tries;               /* that trained */
-    uint64_t refused;             /* tries that did not train */
+    uint64_t tries;               /* that ran */
+    uint64_t refused;             /* tries that did not run */
     recurring_observer *observer; /* NULL: none */
     void *observer_context;
 };

@@ -55,7 +55,8 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
         return code;
     target_epoch = environment_target_epoch(
         environment, &(struct training_order){recurrence, try_number, proposal.batch, cap}, &path);
-    training = environment_train(workload, proposal.batch, point, target_epoch, cap, profiling);
+    training = environment_train(workload, proposal.batch, point, target_epoch, cap,
+                                 environment_profiled(environment, profiling, cap));
     *out_trial = (struct trial){.ended = {.trial = decider->trials - 1,
                                           .recurrence = recurrence,
                                           .try_number = try_number,
@@ -69,4 +70,9 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
                                           .time_s = training.time_s},
                                 .path = path};
     return 0;
+}
+
+bool trial_ran(const struct trial_ended *ended)
+{
+    return ended->outcome != TRIAL_REFUSED || ended->time_s > 0.0;
 }

@@ -2,6 +2,7 @@
 #ifndef FLYBALL_SIM_TRIAL_H
 #define FLYBALL_SIM_TRIAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -12,6 +13,9 @@
  * One trial in the simulated world: the decision core proposes it, its profile is measured if
  * needed, a recorded run is drawn, and the trace says how the trial ends. The caller must then
  * tell the decider of the end.
+ *
+ * A trial that may not run one epoch has been refused (TRIAL_REFUSED). It has cost nothing, or its
+ * profile alone if that was measured in a window of its own (environment.h).
  */
 struct trial {
     struct trial_ended ended;
@@ -21,5 +25,8 @@ struct trial {
 /* Runs it. `recurrence` and `try_number` key the draw. Errors as decider_propose and decider_fold. */
 int trial_run(struct decider *decider, struct environment *environment, uint64_t recurrence,
               uint32_t try_number, struct trial *out_trial, struct fly_error *out_error);
+
+/* Returns whether something ran, so that the trial is one of the job's tries. */
+bool trial_ran(const struct trial_ended *ended);
 
 #endif

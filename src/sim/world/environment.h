@@ -18,6 +18,13 @@
  * With the product's generator the run depends only on (seed, job, recurrence, try, batch size),
  * so compared policies have the same luck. With the published generator the runs come from one
  * sequence in the order in which they are drawn, as in the published code.
+ *
+ * The first training of a batch size measures its power profile in a window of its first epoch,
+ * which is shared evenly among all limits; the rest of that epoch runs at the limit of the
+ * training. `profile_window` is the window's share of the epoch, above 0 and at most 1. A policy
+ * may leave the batch size when it knows the profile, by allowing it no epoch: the training then
+ * costs the window alone, and says nothing of the epochs that the target needs. With 0 the window
+ * is the whole epoch, and a training that is left costs nothing, as in the published code.
  */
 struct training_order {
     uint64_t recurrence;
@@ -32,13 +39,14 @@ struct environment {
     struct philox_key key;
     struct numpy_random random;
     const struct drift *drift; /* NULL: none */
+    double profile_window;     /* as above */
     uint32_t *taken; /* [batch] recorded runs used up: each training takes the next one in the file's order,
                         and after the last the first; NULL: runs are drawn */
 };
 
 /* What happened in one training. */
 struct training {
-    bool ran;      /* false: it was refused before its first epoch */
+    bool ran;      /* false: it was refused before its first epoch, or left after its profile */
     bool reached;  /* its target */
     double epochs; /* trained */
     double energy_j;
@@ -66,12 +74,15 @@ uint32_t environment_draw_path(struct environment *environment, uint64_t recurre
 double environment_target_epoch(struct environment *environment, const struct training_order *order,
                                 uint32_t *out_path);
 
+/* Returns the share of its first epoch that a training profiles, if it must; 0 if it does not. Pure. */
+double environment_profiled(const struct environment *environment, bool profiling, uint32_t epoch_cap);
+
 /*
  * Trains towards `target_epoch` for at most `epoch_cap` epochs under the power
- * limit at index `point`. With `profiling` the first epoch is shared evenly
- * among all limits. Pure.
+ * limit at index `point`. `profiled`, 0 to 1, is the share of the first epoch
+ * that is shared evenly among all limits. Pure.
  */
 struct training environment_train(const struct workload *workload, size_t batch, size_t point,
-                                  double target_epoch, uint32_t epoch_cap, bool profiling);
+                                  double target_epoch, uint32_t epoch_cap, double profiled);
 
 #endif
