@@ -50,6 +50,7 @@ static const struct cli_command *const commands[] = {
     &cmd_token,
     &cmd_sim_job,
     &cmd_sim_group,
+    &cmd_sim_compare,
     &cmd_sim_pareto,
     &cmd_sim_carbon,
     &cmd_sim_replay,

@@ -84,6 +84,20 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
     return code;
 }
 
+/* Returns the positions of a workload's samples, in `arena` if they are its own; NULL without memory. */
+static const uint64_t *find_positions(const struct campaign_plan *plan, uint64_t recurrences, size_t most,
+                                      struct arena *arena, size_t *out_count)
+{
+    uint64_t *positions;
+
+    *out_count = plan->horizon_count;
+    if (plan->horizon_count > 0)
+        return plan->horizons;
+    positions = arena_alloc(arena, most, sizeof positions[0]);
+    *out_count = positions != NULL ? curve_positions(recurrences, most, positions) : 0;
+    return positions;
+}
+
 /* Prepares a curve for every unit; those of a workload share their positions. */
 static int prepare_curves(const struct campaign_plan *plan, struct campaign *campaign, uint64_t units,
                           struct fly_error *out_error)
@@ -96,12 +110,16 @@ static int prepare_curves(const struct campaign_plan *plan, struct campaign *cam
         return error_no_memory(out_error);
     most = most < CURVE_SAMPLES_MAX ? most : CURVE_SAMPLES_MAX;
     for (size_t w = 0; w < plan->workload_count; w++) {
-        uint64_t *positions = arena_alloc(&campaign->arena, most, sizeof positions[0]);
-        size_t count = positions != NULL ? curve_positions(campaign->recurrences[w], most, positions) : 0;
+        size_t count;
+        const uint64_t *positions =
+            find_positions(plan, campaign->recurrences[w], most, &campaign->arena, &count);
 
         for (; unit < (w + 1) * per_workload && count > 0; unit++) {
-            if (!curve_init(&campaign->curves[unit], &campaign->arena, positions, count,
-                            unit % plan->seed_count == 0))
+            enum curve_extent extent = plan->horizon_count > 0        ? CURVE_TOTALS
+                                       : unit % plan->seed_count == 0 ? CURVE_KNOBS
+                                                                      : CURVE_REGRET;
+
+            if (!curve_init(&campaign->curves[unit], &campaign->arena, positions, count, extent))
                 count = 0;
         }
         if (count == 0)

@@ -37,7 +37,9 @@ struct campaign_plan {
     void (*thread_begun)(void);          /* as in crew.h */
     ordered_sink *tries;                 /* takes the tries as CSV text, or NULL */
     void *tries_context;
-    bool curves; /* every run leaves a curve */
+    bool curves;              /* every run leaves a curve */
+    const uint64_t *horizons; /* after how many recurrences, ascending, curves have samples, with totals; */
+    size_t horizon_count;     /* 0: as many as CURVE_SAMPLES_MAX, with the knobs of the first seed */
     void (*progress)(void *context, uint64_t done,
                      uint64_t total); /* called by the caller's thread, ten times a second */
     void *progress_context;

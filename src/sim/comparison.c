@@ -8,7 +8,7 @@ enum { CANCEL_EVERY = 1024 };
 /* Running sums of one side. */
 struct side {
     struct recurring job;
-    double energy_j, time_s, cost_j;
+    struct recurrence totals;
     struct recurrence tail[COMPARISON_TAIL]; /* a ring */
 };
 
@@ -27,9 +27,7 @@ static int side_step(struct side *side, uint64_t at, struct fly_error *out_error
 
     if (code < 0)
         return code;
-    side->energy_j += recurrence->energy_j;
-    side->time_s += recurrence->time_s;
-    side->cost_j += recurrence->cost_j;
+    recurrence_add(&side->totals, recurrence);
     return 0;
 }
 
@@ -49,11 +47,11 @@ static int race_step(struct race *race, struct fly_error *out_error)
         race->regret += (race->policy.tail[race->completed % COMPARISON_TAIL].cost_j - best_j) / best_j;
     }
     race->completed++;
-    if (!(race->policy.cost_j < race->baseline.cost_j))
+    if (!(race->policy.totals.cost_j < race->baseline.totals.cost_j))
         race->last_behind = race->completed;
     if (race->plan->curve != NULL)
         curve_take(race->plan->curve, race->completed, optimum != NULL ? race->regret : NAN,
-                   &race->policy.tail[(race->completed - 1) % COMPARISON_TAIL]);
+                   &race->policy.tail[(race->completed - 1) % COMPARISON_TAIL], &race->policy.totals);
     return 0;
 }
 
@@ -67,21 +65,16 @@ static struct recurrence tail_sum(const struct side *side, uint64_t completed)
     struct recurrence sum = {0};
     uint64_t count = completed < COMPARISON_TAIL ? completed : COMPARISON_TAIL;
 
-    for (uint64_t i = completed - count; i < completed; i++) {
-        const struct recurrence *recurrence = &side->tail[i % COMPARISON_TAIL];
-
-        sum.energy_j += recurrence->energy_j;
-        sum.time_s += recurrence->time_s;
-        sum.cost_j += recurrence->cost_j;
-    }
+    for (uint64_t i = completed - count; i < completed; i++)
+        recurrence_add(&sum, &side->tail[i % COMPARISON_TAIL]);
     return sum;
 }
 
 static void fill_figures(const struct race *race, double figures[FIGURE_COUNT])
 {
-    const struct side *policy = &race->policy, *baseline = &race->baseline;
-    const struct recurrence ours = tail_sum(policy, race->completed);
-    const struct recurrence theirs = tail_sum(baseline, race->completed);
+    const struct recurrence *policy = &race->policy.totals, *baseline = &race->baseline.totals;
+    const struct recurrence ours = tail_sum(&race->policy, race->completed);
+    const struct recurrence theirs = tail_sum(&race->baseline, race->completed);
 
     figures[FIGURE_TAIL_ENERGY] = change_percent(ours.energy_j, theirs.energy_j);
     figures[FIGURE_TAIL_TIME] = change_percent(ours.time_s, theirs.time_s);
@@ -91,7 +84,7 @@ static void fill_figures(const struct race *race, double figures[FIGURE_COUNT])
     figures[FIGURE_WHOLE_COST] = change_percent(policy->cost_j, baseline->cost_j);
     figures[FIGURE_REGRET] = race->plan->optimum != NULL ? race->regret : NAN;
     figures[FIGURE_PAID_OFF] = race->last_behind < race->completed ? (double)race->last_behind + 1.0 : NAN;
-    figures[FIGURE_TRIES] = (double)policy->job.tries;
+    figures[FIGURE_TRIES] = (double)race->policy.job.tries;
 }
 
 static bool given_up(const struct comparison_plan *plan, uint64_t completed)
@@ -133,7 +126,6 @@ int comparison_run(const struct comparison_plan *plan, struct comparison *out_co
     struct comparison comparison = {0};
     int code = recurring_init(&race.policy.job, plan->workload, plan->policy, &plan->parameters, out_error);
 
-    race.policy.job.environment.profile_window = plan->profile_window;
     if (code < 0)
         return code;
     code = recurring_init(&race.baseline.job, plan->workload, &batch_policy_default, &plan->parameters,
@@ -141,6 +133,7 @@ int comparison_run(const struct comparison_plan *plan, struct comparison *out_co
     if (code < 0)
         goto end_policy;
     race.policy.job.environment.drift = race.baseline.job.environment.drift = plan->drift;
+    race.policy.job.environment.profile_window = plan->profile_window;
     race.policy.job.observer = plan->observer;
     race.policy.job.observer_context = plan->observer_context;
     if (plan->in_order)

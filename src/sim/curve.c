@@ -28,24 +28,30 @@ size_t curve_positions(uint64_t recurrences, size_t most, uint64_t *positions)
 }
 
 bool curve_init(struct curve *curve, struct arena *arena, const uint64_t *positions, size_t count,
-                bool with_knobs)
+                enum curve_extent extent)
 {
     *curve = (struct curve){.positions = positions, .count = count};
     curve->regret = arena_alloc(arena, count, sizeof curve->regret[0]);
-    if (with_knobs) {
+    if (extent == CURVE_TOTALS)
+        curve->totals = arena_alloc(arena, count, sizeof curve->totals[0]);
+    if (extent == CURVE_KNOBS) {
         curve->batch = arena_alloc(arena, count, sizeof curve->batch[0]);
         curve->limit_w = arena_alloc(arena, count, sizeof curve->limit_w[0]);
     }
-    return curve->regret != NULL && (!with_knobs || (curve->batch != NULL && curve->limit_w != NULL));
+    return curve->regret != NULL && (extent != CURVE_TOTALS || curve->totals != NULL) &&
+           (extent != CURVE_KNOBS || (curve->batch != NULL && curve->limit_w != NULL));
 }
 
-void curve_take(struct curve *curve, uint64_t completed, double regret, const struct recurrence *recurrence)
+void curve_take(struct curve *curve, uint64_t completed, double regret, const struct recurrence *recurrence,
+                const struct recurrence *totals)
 {
     size_t at = curve->taken;
 
     if (at == curve->count || curve->positions[at] != completed)
         return;
     curve->regret[at] = regret;
+    if (curve->totals != NULL)
+        curve->totals[at] = *totals;
     if (curve->batch != NULL) {
         curve->batch[at] = (uint32_t)recurrence->batch;
         curve->limit_w[at] = recurrence->power_limit_w;

@@ -30,17 +30,22 @@ size_t curve_positions(uint64_t recurrences, size_t most, uint64_t *positions);
 struct curve {
     const uint64_t *positions;
     size_t count;
-    size_t taken;    /* samples so far: fewer than `count` if the run ended early */
-    double *regret;  /* so far, as FIGURE_REGRET; NaN without an optimum */
-    uint32_t *batch; /* index of the batch size at that recurrence; NULL: not recorded */
-    double *limit_w; /* with `batch` */
+    size_t taken;              /* samples so far: fewer than `count` if the run ended early */
+    double *regret;            /* so far, as FIGURE_REGRET; NaN without an optimum */
+    uint32_t *batch;           /* index of the batch size at that recurrence; NULL: not recorded */
+    double *limit_w;           /* with `batch` */
+    struct recurrence *totals; /* sums of all recurrences so far; NULL: not recorded */
 };
+
+/* What a curve records beside the regret. */
+enum curve_extent { CURVE_REGRET, CURVE_KNOBS, CURVE_TOTALS };
 
 /* Allocates the curve's lists in `arena`; returns false without memory. */
 bool curve_init(struct curve *curve, struct arena *arena, const uint64_t *positions, size_t count,
-                bool with_knobs);
+                enum curve_extent extent);
 
-/* Takes a sample if one is due after `completed` recurrences. */
-void curve_take(struct curve *curve, uint64_t completed, double regret, const struct recurrence *recurrence);
+/* Takes a sample if one is due after `completed` recurrences: the last of them, and their sums. */
+void curve_take(struct curve *curve, uint64_t completed, double regret, const struct recurrence *recurrence,
+                const struct recurrence *totals);
 
 #endif

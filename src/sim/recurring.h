@@ -53,6 +53,14 @@ struct recurrence {
     double power_limit_w;
 };
 
+/* Adds the energy, time and cost of `more` to `sums`. */
+static inline void recurrence_add(struct recurrence *sums, const struct recurrence *more)
+{
+    sums->energy_j += more->energy_j;
+    sums->time_s += more->time_s;
+    sums->cost_j += more->cost_j;
+}
+
 struct recurring {
     const struct workload *workload; /* borrowed */
     struct arena arena;              /* the decider's */

@@ -13,11 +13,15 @@ static int compare_unknown_last(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-static double quantile(const double *sorted, size_t count, double fraction)
+double statistics_quantile(const double *sorted, size_t count, double fraction)
 {
-    double at = fraction * (double)(count - 1);
-    size_t below = (size_t)at;
+    double at;
+    size_t below;
 
+    if (count == 0)
+        return NAN;
+    at = fraction * (double)(count - 1);
+    below = (size_t)at;
     if (below + 1 >= count)
         return sorted[count - 1];
     return sorted[below] + (at - (double)below) * (sorted[below + 1] - sorted[below]);
@@ -38,7 +42,7 @@ struct statistics statistics_of(double *values, size_t count)
         squares += (values[i] - result.mean) * (values[i] - result.mean);
     if (result.count > 1)
         result.standard_error = sqrt(squares / (double)(result.count - 1) / (double)result.count);
-    result.p10 = quantile(values, result.count, 0.1);
-    result.p90 = quantile(values, result.count, 0.9);
+    result.p10 = statistics_quantile(values, result.count, 0.1);
+    result.p90 = statistics_quantile(values, result.count, 0.9);
     return result;
 }

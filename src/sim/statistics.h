@@ -22,4 +22,7 @@ struct statistics {
 /* Computes them from the finite ones of `count` values. Sorts the values in place, unknown ones last. */
 struct statistics statistics_of(double *values, size_t count);
 
+/* Returns the quantile at `fraction`, 0 to 1, of `count` values in ascending order; NaN of none. */
+double statistics_quantile(const double *sorted, size_t count, double fraction);
+
 #endif

@@ -6,6 +6,7 @@
 
 /* The commands sim, each in its own file; cli/commands.c lists them all. */
 extern const struct cli_command cmd_sim_carbon;
+extern const struct cli_command cmd_sim_compare;
 extern const struct cli_command cmd_sim_group;
 extern const struct cli_command cmd_sim_job;
 extern const struct cli_command cmd_sim_make_groups;

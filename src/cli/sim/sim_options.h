@@ -22,9 +22,11 @@
 /* clang-format off */
 
 /* The traces; sim_workloads_open_traces reads these options and --jobs. */
-#define SIM_OPTIONS_GPU \
+#define SIM_OPTION_TRACES \
     {.name = "traces", .type = CLI_TEXT, .placeholder = "DIR", .key = "sim.traces", \
-     .help = "Directory with summary_train.csv and summary_power_GPU.csv."}, \
+     .help = "Directory with summary_train.csv and summary_power_GPU.csv."}
+#define SIM_OPTIONS_GPU \
+    SIM_OPTION_TRACES, \
     {.name = "gpu", .alias = "gpu-model", .type = CLI_TEXT, .placeholder = "NAME", .key = "sim.gpu", \
      .help = "GPU whose power trace is replayed, as in the file's name."}
 #define SIM_OPTION_JOBS \
@@ -33,11 +35,11 @@
              "default_batch_size and, optionally, batch_sizes."}
 
 /* The traces, and which of their jobs to use. */
-#define SIM_OPTIONS_TRACES \
-    SIM_OPTIONS_GPU, \
+#define SIM_OPTION_WORKLOAD \
     {.name = "workload", .type = CLI_LIST, .placeholder = "NAME", .default_text = "all", .key = "sim.workload", \
      .help = "Jobs to simulate, or all that the traces have: the six of the Zeus paper by dataset name, and " \
              "those of --jobs."}
+#define SIM_OPTIONS_TRACES SIM_OPTIONS_GPU, SIM_OPTION_WORKLOAD
 
 /* The weight of energy against time. */
 #define SIM_OPTION_ETA \

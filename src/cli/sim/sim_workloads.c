@@ -151,10 +151,10 @@ static int add_workloads(struct sim_workloads *set, const struct cli_call *call,
     return code;
 }
 
-static int open_traces(struct sim_workloads *set, const struct cli_call *call, struct fly_error *out_error)
+static int open_traces(struct sim_workloads *set, const struct cli_call *call, const char *gpu,
+                       struct fly_error *out_error)
 {
-    const char *traces = cli_text(call, "traces"), *gpu = cli_text(call, "gpu"),
-               *jobs = cli_text(call, "jobs");
+    const char *traces = cli_text(call, "traces"), *jobs = cli_text(call, "jobs");
     int code = 0;
 
     if (traces == NULL)
@@ -169,23 +169,30 @@ static int open_traces(struct sim_workloads *set, const struct cli_call *call, s
     return code;
 }
 
-int sim_workloads_open_traces(struct sim_workloads *set, const struct cli_call *call,
-                              struct fly_error *out_error)
+static int open_of_gpu(struct sim_workloads *set, const struct cli_call *call, const char *gpu,
+                       struct fly_error *out_error)
 {
     int code;
 
     job_list_init(&set->list);
     set->trace_is_open = false;
     set->count = 0;
-    code = open_traces(set, call, out_error);
+    code = open_traces(set, call, gpu, out_error);
     if (code < 0)
         sim_workloads_close(set);
     return code;
 }
 
-int sim_workloads_open(struct sim_workloads *set, const struct cli_call *call, struct fly_error *out_error)
+int sim_workloads_open_traces(struct sim_workloads *set, const struct cli_call *call,
+                              struct fly_error *out_error)
 {
-    int code = sim_workloads_open_traces(set, call, out_error);
+    return open_of_gpu(set, call, cli_text(call, "gpu"), out_error);
+}
+
+int sim_workloads_open_of(struct sim_workloads *set, const struct cli_call *call, const char *gpu,
+                          struct fly_error *out_error)
+{
+    int code = open_of_gpu(set, call, gpu, out_error);
 
     if (code < 0)
         return code;
@@ -193,6 +200,11 @@ int sim_workloads_open(struct sim_workloads *set, const struct cli_call *call, s
     if (code < 0)
         sim_workloads_close(set);
     return code;
+}
+
+int sim_workloads_open(struct sim_workloads *set, const struct cli_call *call, struct fly_error *out_error)
+{
+    return sim_workloads_open_of(set, call, cli_text(call, "gpu"), out_error);
 }
 
 void sim_workloads_close(struct sim_workloads *set)

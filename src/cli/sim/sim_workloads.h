@@ -26,6 +26,10 @@ struct sim_workloads {
 /* Call sim_workloads_close only after success. */
 int sim_workloads_open(struct sim_workloads *set, const struct cli_call *call, struct fly_error *out_error);
 
+/* The same for a command that has several GPUs: `gpu` takes the place of --gpu. */
+int sim_workloads_open_of(struct sim_workloads *set, const struct cli_call *call, const char *gpu,
+                          struct fly_error *out_error);
+
 /*
  * The same in two steps, for commands that name workloads in another way: first traces and job
  * file, then one workload after another by its job.

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `flyball sim compare`: policies side by side over jobs, GPUs, seeds and horizons. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/math/order.h"
+#include "cli/frame/call.h"
+#include "cli/options/number_list.h"
+#include "cli/options/thread_option.h"
+#include "cli/sim/compare_jobs.h"
+#include "cli/sim/compare_report.h"
+#include "cli/sim/plugin_crash.h"
+#include "cli/sim/sim_commands.h"
+#include "cli/sim/sim_options.h"
+#include "cli/sim/sim_policies.h"
+#include "cli/sim/sim_run.h"
+#include "cli/sim/window_option.h"
+#include "sim/campaign.h"
+#include "sim/try_writer.h"
+
+enum { SEEDS_MAX = 10000, HORIZONS_MAX = 16, MEMORY_MAX = 1 << 20 };
+
+/* How much is compared if nothing else is said. */
+static const struct scale {
+    const char *seeds, *horizons;
+    uint32_t synthetic_jobs; /* of each kind */
+} whole = {"1-200", "10,25,50,100", 10}, quick = {"1-20", "10,50", 4};
+
+static const struct cli_option options[] = {
+    SIM_OPTION_TRACES,
+    {.name = "gpu",
+     .type = CLI_LIST,
+     .placeholder = "NAME",
+     .help = "GPUs whose power traces are replayed; if not given, all in the directory."},
+    SIM_OPTION_WORKLOAD,
+    {.name = "synthetic",
+     .type = CLI_LIST,
+     .placeholder = "KIND",
+     .choices = synthetic_names,
+     .default_text = "smooth,noisy,cliff,bumpy,flat,far",
+     .help = "Kinds of synthetic jobs to compare on, besides those of the traces."},
+    {.name = "synthetic-jobs",
+     .type = CLI_INTEGER,
+     .placeholder = "N",
+     .minimum = 0,
+     .maximum = COMPARE_SYNTHETIC_MAX,
+     .help = "Synthetic jobs of each kind, 0 for none; if not given, 10, with --quick 4."},
+    SIM_OPTIONS_POLICY,
+    {.name = "against",
+     .type = CLI_TEXT,
+     .placeholder = "NAME",
+     .help = "Policy that the others are compared with; if not given, the first of --policy."},
+    {.name = "seeds",
+     .type = CLI_TEXT,
+     .placeholder = "LIST",
+     .help = "Seeds, as 1-20 or 1,3,7-9; each is one simulated history of every job. If not given, 1-200, "
+             "with --quick 1-20."},
+    {.name = "horizons",
+     .type = CLI_TEXT,
+     .placeholder = "LIST",
+     .help = "Recurrences after which figures are taken, the last ends the histories. If not given, "
+             "10,25,50,100, with --quick 10,50."},
+    {.name = "each", .type = CLI_FLAG, .help = "Give every job rows of its own too."},
+    {.name = "quick", .type = CLI_FLAG, .help = "Compare on less, within a minute."},
+    SIM_OPTION_ETA,
+    SIM_OPTIONS_SEARCH,
+    {.name = "profile-window",
+     .type = CLI_TEXT,
+     .placeholder = "SHARE",
+     .default_text = "100%",
+     .help =
+         "Share of a batch size's first epoch that measuring its power limits takes, as 10%; a policy that "
+         "leaves the batch size after that pays no more."},
+    SIM_OPTIONS_RUN,
+    SIM_OPTIONS_JOB,
+};
+
+/* The command's data while it runs. */
+struct sim_compare {
+    struct arena arena;
+    const struct scale *scale;
+    struct compare_jobs jobs;
+    struct sim_policies policies;
+    double profile_window;
+    uint32_t *seeds;
+    size_t seed_count;
+    uint64_t horizons[HORIZONS_MAX];
+    size_t horizon_count;
+    struct sim_run run;
+};
+
+/* Reads a list of numbers, or the scale's if the option is not given. */
+static int read_list(struct sim_compare *sim, const struct cli_call *call, const char *name,
+                     const char *otherwise, size_t most, uint32_t **out_numbers, size_t *out_count,
+                     struct fly_error *out_error)
+{
+    uint32_t minimum = strcmp(name, "horizons") == 0;
+
+    return cli_set(call, name)
+               ? number_list_option(call, name, minimum, most, &sim->arena, out_numbers, out_count, out_error)
+               : number_list_parse(otherwise, minimum, most, &sim->arena, out_numbers, out_count, out_error);
+}
+
+static int read_numbers(struct sim_compare *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    uint32_t *horizons = NULL;
+    int code;
+
+    sim->scale = cli_flag(call, "quick") ? &quick : &whole;
+    code =
+        read_list(sim, call, "seeds", sim->scale->seeds, SEEDS_MAX, &sim->seeds, &sim->seed_count, out_error);
+    if (code == 0)
+        code = read_list(sim, call, "horizons", sim->scale->horizons, HORIZONS_MAX, &horizons,
+                         &sim->horizon_count, out_error);
+    if (code == 0)
+        code = window_option_read(call, &sim->profile_window, out_error);
+    if (code < 0 || horizons == NULL)
+        return code;
+    qsort(horizons, sim->horizon_count, sizeof horizons[0], order_u32);
+    for (size_t i = 0; i < sim->horizon_count; i++)
+        sim->horizons[i] = horizons[i];
+    return 0;
+}
+
+/* Returns the index of a policy by its name; the count if there is none. */
+static size_t find_policy(const struct sim_policies *policies, const char *name)
+{
+    size_t i = 0;
+
+    while (i < policies->count && strcmp(policies->items[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+static int find_rival(const struct sim_compare *sim, const struct cli_call *call, size_t *out_rival,
+                      struct fly_error *out_error)
+{
+    const char *name = cli_set(call, "against") ? cli_text(call, "against") : sim->policies.items[0].name;
+
+    *out_rival = find_policy(&sim->policies, name);
+    if (*out_rival == sim->policies.count)
+        return cli_value_error(call, "against", name,
+                               "the name of one of the policies that --policy compares", out_error);
+    return 0;
+}
+
+static struct campaign_plan make_plan(struct sim_compare *sim, const struct cli_call *call)
+{
+    return (struct campaign_plan){
+        .workloads = sim->jobs.items,
+        .workload_count = sim->jobs.count,
+        .policies = sim->policies.items,
+        .policy_count = sim->policies.count,
+        .seeds = sim->seeds,
+        .seed_count = sim->seed_count,
+        .recurrences = sim->horizons[sim->horizon_count - 1],
+        .profile_window = sim->profile_window,
+        .parameters = sim_policy_parameters(&sim->policies, call),
+        .threads = thread_option(call),
+        .thread_begun = plugin_crash_thread,
+        .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
+        .tries_context = &sim->run,
+        .curves = true,
+        .horizons = sim->horizons,
+        .horizon_count = sim->horizon_count,
+        .progress = sim_run_progress,
+        .progress_context = &sim->run,
+    };
+}
+
+static int compare(struct sim_compare *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    const struct campaign_plan plan = make_plan(sim, call);
+    struct campaign campaign = {0};
+    struct compare_run run = {.plan = &plan,
+                              .campaign = &campaign,
+                              .seeds = cli_set(call, "seeds") ? cli_text(call, "seeds") : sim->scale->seeds,
+                              .sets = sim->jobs.rows,
+                              .set_count = sim->jobs.row_count,
+                              .standard = find_policy(&sim->policies, "default")};
+    int code = find_rival(sim, call, &run.rival, out_error);
+
+    if (code == 0)
+        code = sim_run_begin(&sim->run, call, try_header,
+                             (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count, out_error);
+    if (code < 0)
+        return code;
+    code = campaign_run(&plan, &campaign, out_error);
+    code = sim_run_end(&sim->run, code, out_error);
+    if (code == 0)
+        code = compare_report_emit(call, &run, out_error);
+    campaign_free(&campaign);
+    return code;
+}
+
+static int compare_on_jobs(struct sim_compare *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    uint32_t synthetic = cli_set(call, "synthetic-jobs") ? (uint32_t)cli_integer(call, "synthetic-jobs")
+                                                         : sim->scale->synthetic_jobs;
+    int code = compare_jobs_open(&sim->jobs, call, synthetic, cli_flag(call, "each"), out_error);
+
+    if (code < 0)
+        return code;
+    code = sim_policies_open(&sim->policies, call, out_error);
+    if (code == 0) {
+        code = compare(sim, call, out_error);
+        sim_policies_close(&sim->policies);
+    }
+    compare_jobs_close(&sim->jobs);
+    return code;
+}
+
+static int sim_compare_run(const struct cli_call *call, struct fly_error *out_error)
+{
+    static struct sim_compare sim; /* large; the program runs one command */
+    int code;
+
+    arena_init(&sim.arena, MEMORY_MAX);
+    code = read_numbers(&sim, call, out_error);
+    if (code == 0)
+        code = compare_on_jobs(&sim, call, out_error);
+    arena_deinit(&sim.arena);
+    return code;
+}
+
+const struct cli_command cmd_sim_compare = {
+    .words = "sim compare",
+    .summary = "judge policies side by side over many jobs",
+    .paragraphs =
+        {"Runs every policy on every job with every seed: the jobs of the traces on each of their GPUs, and "
+         "synthetic jobs of six kinds, which need no traces. A seed gives every policy the same luck. "
+         "Prints, "
+         "after so many recurrences each, the regret against the best choice in hindsight (mean over jobs, "
+         "p90, p99 and worst run), how it compares with one of the policies (ratio of the means with its 95 "
+         "% "
+         "interval by the bootstrap over workloads, jobs won, paired runs won), and energy, time and cost "
+         "against the default.",
+         "The kinds of synthetic jobs: smooth (the critical-batch-size law), noisy, cliff (beyond some batch "
+         "size no run reaches the target), bumpy, flat (every choice costs nearly the same), and far (the "
+         "best "
+         "batch size is octaves away from the default). They follow from kind and number alone; nothing of "
+         "them was measured.",
+         "A policy of your own is judged with one command: --policy zeus,./mine.so. In JSON and CSV there "
+         "are "
+         "further figures, such as the job that loses most against the policy compared with, and the job "
+         "that "
+         "costs most against the default."},
+    .options = options,
+    .option_count = sizeof options / sizeof options[0],
+    .examples = {{"flyball sim compare --quick", "compare the published search with the default"},
+                 {"flyball sim compare --traces traces --profile-window 10% --policy zeus,grid",
+                  "compare two policies on traces of every GPU and on synthetic jobs"},
+                 {"flyball sim compare --quick --policy zeus,./mine.so --each --format csv",
+                  "judge a policy of your own, job by job"}},
+    .outputs = {&compare_report_quantities},
+    .run = sim_compare_run,
+};

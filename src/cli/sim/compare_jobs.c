@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/sim/compare_jobs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { MEMORY_MAX = 64 << 20, NAME_MAX_BYTES = 256 };
+
+static const char file_prefix[] = "summary_power_", file_suffix[] = ".csv";
+
+/* The GPUs to compare on. */
+struct gpus {
+    const char *names[COMPARE_GPUS_MAX];
+    size_t count;
+};
+
+static int compare_names(const void *left, const void *right)
+{
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* Takes the GPU of a file's name, if it is a power trace. */
+static int take_file(const char *name, struct arena *arena, struct gpus *gpus, struct fly_error *out_error)
+{
+    size_t length = strlen(name), ends = sizeof file_prefix + sizeof file_suffix - 2;
+    char *gpu;
+
+    if (length <= ends || strncmp(name, file_prefix, sizeof file_prefix - 1) != 0 ||
+        strcmp(name + length - (sizeof file_suffix - 1), file_suffix) != 0)
+        return 0;
+    if (gpus->count == COMPARE_GPUS_MAX)
+        return error_set(out_error, FLY_ELIMIT, "the traces are of more than %d GPUs; choose some with --gpu",
+                         COMPARE_GPUS_MAX);
+    gpu = arena_strdup(arena, name + sizeof file_prefix - 1);
+    if (gpu == NULL)
+        return error_no_memory(out_error);
+    gpu[length - ends] = '\0';
+    gpus->names[gpus->count++] = gpu;
+    return 0;
+}
+
+/* Finds the GPUs of which the directory has a power trace, by name. */
+static int list_gpus(const char *traces, struct arena *arena, struct gpus *gpus, struct fly_error *out_error)
+{
+    DIR *directory = opendir(traces);
+    struct dirent *entry;
+    int code = 0;
+
+    if (directory == NULL)
+        return error_set(out_error, FLY_ENOTFOUND,
+                         "%s: reading the directory failed: %s; name the traces' directory", traces,
+                         strerror(errno));
+    while (code == 0 && (entry = readdir(directory)) != NULL)
+        code = take_file(entry->d_name, arena, gpus, out_error);
+    closedir(directory);
+    if (code == 0 && gpus->count == 0)
+        code = error_set(out_error, FLY_ENOTFOUND,
+                         "%s: no file summary_power_GPU.csv; name the traces' directory", traces);
+    qsort(gpus->names, gpus->count, sizeof gpus->names[0], compare_names);
+    return code;
+}
+
+static int choose_gpus(const struct cli_call *call, struct arena *arena, struct gpus *gpus,
+                       struct fly_error *out_error)
+{
+    const struct cli_list *asked = cli_list(call, "gpu");
+
+    if (asked->count == 0)
+        return list_gpus(cli_text(call, "traces"), arena, gpus, out_error);
+    if (asked->count > COMPARE_GPUS_MAX)
+        return cli_usage(call, out_error, "%zu GPUs; expected at most %d", asked->count, COMPARE_GPUS_MAX);
+    for (size_t i = 0; i < asked->count; i++)
+        gpus->names[gpus->count++] = asked->words[i];
+    return 0;
+}
+
+/* Opens the traces' jobs on every GPU. */
+static int open_traces(struct compare_jobs *jobs, const struct cli_call *call, struct fly_error *out_error)
+{
+    struct gpus gpus = {.count = 0};
+    int code;
+
+    if (!cli_set(call, "traces") && cli_list(call, "gpu")->count == 0)
+        return 0;
+    if (!cli_set(call, "traces"))
+        return cli_usage(call, out_error, "--gpu without traces; name their directory with --traces DIR");
+    code = choose_gpus(call, &jobs->arena, &gpus, out_error);
+    for (size_t i = 0; i < gpus.count && code == 0; i++) {
+        code = sim_workloads_open_of(&jobs->sets[i], call, gpus.names[i], out_error);
+        if (code == 0) {
+            jobs->set_count++;
+            jobs->of_traces += jobs->sets[i].count;
+        }
+    }
+    return code;
+}
+
+static int add_set(struct compare_jobs *jobs, const char *name, size_t first, size_t count,
+                   struct fly_error *out_error)
+{
+    const char *kept = arena_strdup(&jobs->arena, name);
+
+    if (kept == NULL)
+        return error_no_memory(out_error);
+    if (count > 0)
+        jobs->rows[jobs->row_count++] = (struct compare_set){kept, first, count};
+    return 0;
+}
+
+/* Makes `number` jobs of each kind that is asked for. */
+static int make_synthetic(struct compare_jobs *jobs, const struct cli_call *call, uint32_t number,
+                          struct fly_error *out_error)
+{
+    const struct cli_list *kinds = cli_list(call, "synthetic");
+    int code = 0;
+
+    for (size_t i = 0; i < kinds->count && code == 0; i++) {
+        for (uint32_t n = 1; n <= number && code == 0; n++) {
+            struct workload *workload = &jobs->items[jobs->count];
+
+            code = synthetic_make(workload, (enum synthetic_kind)kinds->choices[i], n, out_error);
+            if (code == 0) {
+                workload->spec.eta = cli_real(call, "eta");
+                jobs->count++;
+            }
+        }
+    }
+    return code;
+}
+
+static int collect(struct compare_jobs *jobs, const struct cli_call *call, uint32_t number,
+                   struct fly_error *out_error)
+{
+    size_t all = jobs->of_traces + cli_list(call, "synthetic")->count * number;
+
+    if (all == 0)
+        return cli_usage(call, out_error,
+                         "no jobs; name traces with --traces DIR, or kinds with --synthetic");
+    if (all > COMPARE_JOBS_MAX)
+        return cli_usage(call, out_error, "%zu jobs; expected at most %d", all, COMPARE_JOBS_MAX);
+    jobs->items = arena_alloc(&jobs->arena, all, sizeof jobs->items[0]);
+    if (jobs->items == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < jobs->set_count; i++) {
+        for (size_t w = 0; w < jobs->sets[i].count; w++)
+            jobs->items[jobs->count++] = jobs->sets[i].items[w];
+    }
+    return make_synthetic(jobs, call, number, out_error);
+}
+
+/* Makes the sets: all of the traces, all synthetic ones, each kind, and, with `each`, each job. */
+static int make_sets(struct compare_jobs *jobs, const struct cli_call *call, uint32_t number, bool each,
+                     struct fly_error *out_error)
+{
+    const struct cli_list *kinds = cli_list(call, "synthetic");
+    char name[NAME_MAX_BYTES];
+    int code = add_set(jobs, "traces", 0, jobs->of_traces, out_error);
+
+    if (code == 0)
+        code = add_set(jobs, "synthetic", jobs->of_traces, jobs->count - jobs->of_traces, out_error);
+    for (size_t i = 0; i < kinds->count && kinds->count > 1 && code == 0; i++)
+        code = add_set(jobs, kinds->words[i], jobs->of_traces + i * number, number, out_error);
+    for (size_t i = 0; i < jobs->count && each && code == 0; i++) {
+        snprintf(name, sizeof name, "%s on %s", jobs->items[i].job.name, jobs->items[i].gpu);
+        code = add_set(jobs, name, i, 1, out_error);
+    }
+    return code;
+}
+
+int compare_jobs_open(struct compare_jobs *jobs, const struct cli_call *call, uint32_t synthetic, bool each,
+                      struct fly_error *out_error)
+{
+    int code;
+
+    jobs->set_count = jobs->count = jobs->of_traces = jobs->row_count = 0;
+    arena_init(&jobs->arena, MEMORY_MAX);
+    code = open_traces(jobs, call, out_error);
+    if (code == 0)
+        code = collect(jobs, call, synthetic, out_error);
+    if (code == 0)
+        code = make_sets(jobs, call, synthetic, each, out_error);
+    if (code < 0)
+        compare_jobs_close(jobs);
+    return code;
+}
+
+void compare_jobs_close(struct compare_jobs *jobs)
+{
+    for (size_t i = jobs->of_traces; i < jobs->count; i++)
+        workload_close(&jobs->items[i]);
+    for (size_t i = 0; i < jobs->set_count; i++)
+        sim_workloads_close(&jobs->sets[i]);
+    arena_deinit(&jobs->arena);
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/sim/compare_report.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "shapes/shape_rows.h"
+#include "shapes/shape_told.h"
+#include "sim/standing.h"
+
+/* Nothing but the recurrences themselves changes; scenarios in which a job does get rows of their own. */
+static const char scenario[] = "steady";
+
+enum { RATIO_TEXT_MAX = 64 };
+
+#define REAL(key, title, decimals, unit, help)                        \
+    {                                                                 \
+        key, title, MEANING_REAL, decimals, unit, MEANING_GAUGE, help \
+    }
+#define COUNT_OF(key, title, help)                                \
+    {                                                             \
+        key, title, MEANING_WHOLE, 0, NULL, MEANING_COUNTER, help \
+    }
+#define NAME_OF(key, title, help)                             \
+    {                                                         \
+        key, title, MEANING_TEXT, 0, NULL, MEANING_FACT, help \
+    }
+
+static const struct meaning columns[] = {
+    NAME_OF("scenario", "scenario", "How the jobs change over their recurrences; \"steady\": they do not."),
+    NAME_OF("jobs", "jobs", "Set of jobs: of the traces, synthetic, of one kind, or one job."),
+    COUNT_OF("job_count", "job count", "Jobs in the set."),
+    COUNT_OF("recurrences", "after", "Recurrences after which the figures are taken."),
+    NAME_OF("policy", "policy", "Policy that chooses what to run."),
+    NAME_OF("against", "against", "Policy that it is compared with, with the same luck."),
+    COUNT_OF("runs", "runs", "Simulated runs: jobs times seeds."),
+    COUNT_OF("ended_early_runs", "ended early", "Runs that ended before; they enter no figure."),
+    REAL("regret_mean_optimal_runs", "regret", 2, NULL,
+         "Mean over jobs of their mean regret, in runs of least expected cost."),
+    REAL("regret_p90_optimal_runs", "p90", 2, NULL, "Ninetieth percentile of the regret over all runs."),
+    REAL("regret_p99_optimal_runs", "p99", 2, NULL, "Ninety-ninth percentile of the regret over all runs."),
+    REAL("regret_worst_optimal_runs", "worst", 2, NULL, "Regret of the worst run."),
+    REAL("regret_ratio", "ratio", 3, NULL, "Mean regret, relative to that of the policy compared with."),
+    REAL("regret_ratio_low", "ratio low", 3, NULL,
+         "Lower end of the 95 % interval of that ratio, by the bootstrap over workloads."),
+    REAL("regret_ratio_high", "ratio high", 3, NULL, "Upper end of that interval."),
+    COUNT_OF("jobs_won", "jobs won", "Jobs with less mean regret than with the policy compared with."),
+    REAL("runs_won_percent", "runs won (%)", 1, "%",
+         "Share of paired runs with less regret than with the policy compared with; equal ones count half."),
+    REAL("worst_job_excess_optimal_runs", "worst job's excess", 2, NULL,
+         "Most that the mean regret of a job exceeds that with the policy compared with, less two standard "
+         "errors of the paired difference."),
+    NAME_OF("worst_job", "worst job", "That job."),
+    NAME_OF("worst_job_gpu", "its GPU", "Its GPU."),
+    REAL("energy_change_percent", "energy (%)", 1, "%",
+         "Change of the energy of all recurrences so far against the default, geometric mean over jobs."),
+    REAL("time_change_percent", "time (%)", 1, "%", "Change of their time."),
+    REAL("cost_change_percent", "cost (%)", 1, "%", "Change of their cost."),
+    REAL("dearest_job_cost_change_percent", "dearest job (%)", 1, "%",
+         "Change of the cost of the job that gains least or loses most."),
+    NAME_OF("dearest_job", "dearest job", "That job."),
+    NAME_OF("dearest_job_gpu", "its GPU", "Its GPU."),
+};
+const struct quantities compare_report_quantities = {"a set of jobs, a number of recurrences and a policy",
+                                                     QUANTITIES(columns)};
+enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
+
+/* What people see of them. */
+static const struct meaning shown[] = {
+    TABLE_SHOWN("jobs", MEANING_TEXT, 0),         TABLE_SHOWN("after", MEANING_WHOLE, 0),
+    TABLE_SHOWN("policy", MEANING_TEXT, 0),       TABLE_SHOWN("regret", MEANING_REAL, 2),
+    TABLE_SHOWN("ratio", MEANING_REAL, 2),        TABLE_SHOWN("95 %", MEANING_TEXT, 0),
+    TABLE_SHOWN("p90", MEANING_REAL, 2),          TABLE_SHOWN("p99", MEANING_REAL, 2),
+    TABLE_SHOWN("worst", MEANING_REAL, 2),        TABLE_SHOWN("jobs won", MEANING_TEXT, 0),
+    TABLE_SHOWN("runs won (%)", MEANING_REAL, 1), TABLE_SHOWN("energy (%)", MEANING_REAL, 1),
+    TABLE_SHOWN("time (%)", MEANING_REAL, 1),     TABLE_SHOWN("cost (%)", MEANING_REAL, 1),
+    TABLE_SHOWN("ended early", MEANING_WHOLE, 0),
+};
+enum { SHOWN_COUNT = sizeof shown / sizeof shown[0] };
+
+/* A row: the figures of one policy over a set of jobs at a horizon. */
+struct row {
+    const struct compare_run *run;
+    const struct compare_set *set;
+    size_t horizon, policy;
+    struct standing standing;
+};
+
+static const char no_regret[] = "no run came so far, or a job has no optimum";
+static const char no_ratio[] = "the policy compared with has no regret, or no run came so far";
+static const char one_workload[] = "one workload alone has no spread over workloads";
+static const char no_total[] = "no run of some job came so far with this policy and with the default";
+static const char no_pairs[] = "no two paired runs, or no regret";
+static const char own_rival[] = "the policy that the others are compared with";
+
+static double change_percent(double ratio)
+{
+    return (ratio - 1.0) * 100.0;
+}
+
+static bool is_rival(const struct row *row)
+{
+    return row->policy == row->run->rival;
+}
+
+/* Adds what compares a policy with its rival; the rival has nothing to compare. */
+static void add_compared(struct table *table, const struct row *row, double value, const char *reason)
+{
+    table_add_real_or(table, is_rival(row) ? NAN : value, is_rival(row) ? "-" : NULL,
+                      is_rival(row) ? own_rival : reason);
+}
+
+static void add_job(struct table *table, const struct row *row, double value, size_t job, const char *reason)
+{
+    const struct workload *workload = &row->run->plan->workloads[job];
+
+    if (isfinite(value)) {
+        table_add_text(table, workload->job.name);
+        table_add_text(table, workload->gpu);
+        return;
+    }
+    table_add_unavailable(table, NULL, reason);
+    table_add_unavailable(table, NULL, reason);
+}
+
+static void add_regrets(struct table *table, const struct row *row)
+{
+    const struct standing *standing = &row->standing;
+
+    table_add_real_or(table, standing->regret, NULL, no_regret);
+    table_add_real_or(table, standing->regret_p90, NULL, no_regret);
+    table_add_real_or(table, standing->regret_p99, NULL, no_regret);
+    table_add_real_or(table, standing->regret_worst, NULL, no_regret);
+    add_compared(table, row, standing->ratio, no_ratio);
+    add_compared(table, row, standing->ratio_low, one_workload);
+    add_compared(table, row, standing->ratio_high, one_workload);
+}
+
+static void add_pairs(struct table *table, const struct row *row)
+{
+    const struct standing *standing = &row->standing;
+    double excess = is_rival(row) ? NAN : standing->worst_excess;
+
+    if (is_rival(row))
+        table_add_unavailable(table, "-", own_rival);
+    else
+        table_add_integer(table, (int64_t)standing->jobs_won);
+    add_compared(table, row, 100.0 * standing->runs_won, no_pairs);
+    add_compared(table, row, standing->worst_excess, no_pairs);
+    add_job(table, row, excess, standing->worst_excess_job, is_rival(row) ? own_rival : no_pairs);
+}
+
+static void add_changes(struct table *table, const struct row *row)
+{
+    const struct standing *standing = &row->standing;
+
+    table_add_real_or(table, change_percent(standing->energy), NULL, no_total);
+    table_add_real_or(table, change_percent(standing->time), NULL, no_total);
+    table_add_real_or(table, change_percent(standing->cost), NULL, no_total);
+}
+
+static void add_row(struct table *table, const struct row *row)
+{
+    const struct campaign_plan *plan = row->run->plan;
+    const struct standing *standing = &row->standing;
+
+    table_add_text(table, scenario);
+    table_add_text(table, row->set->name);
+    table_add_integer(table, (int64_t)row->set->count);
+    table_add_integer(table, (int64_t)plan->horizons[row->horizon]);
+    table_add_text(table, plan->policies[row->policy].name);
+    table_add_text(table, plan->policies[row->run->rival].name);
+    table_add_integer(table, (int64_t)standing->runs);
+    table_add_integer(table, (int64_t)standing->ended);
+    add_regrets(table, row);
+    add_pairs(table, row);
+    add_changes(table, row);
+    table_add_real_or(table, change_percent(standing->worst_cost), NULL, no_total);
+    add_job(table, row, standing->worst_cost, standing->worst_cost_job, no_total);
+}
+
+/* "0.31 .. 0.44" and "23 of 24" */
+static void add_interval(struct table *table, const struct row *row)
+{
+    const struct standing *standing = &row->standing;
+    char text[RATIO_TEXT_MAX];
+
+    if (is_rival(row) || !isfinite(standing->ratio_low)) {
+        table_add_unavailable(table, "-", is_rival(row) ? own_rival : one_workload);
+        return;
+    }
+    snprintf(text, sizeof text, "%.2f .. %.2f", standing->ratio_low, standing->ratio_high);
+    table_add_text(table, text);
+}
+
+static void add_won(struct table *table, const struct row *row)
+{
+    char text[RATIO_TEXT_MAX];
+
+    if (is_rival(row)) {
+        table_add_unavailable(table, "-", own_rival);
+        return;
+    }
+    snprintf(text, sizeof text, "%zu of %zu", row->standing.jobs_won, row->set->count);
+    table_add_text(table, text);
+}
+
+static void show_row(struct table *table, const struct row *row)
+{
+    const struct campaign_plan *plan = row->run->plan;
+    const struct standing *standing = &row->standing;
+
+    table_add_text(table, row->set->name);
+    table_add_integer(table, (int64_t)plan->horizons[row->horizon]);
+    table_add_text(table, plan->policies[row->policy].name);
+    table_add_real_or(table, standing->regret, NULL, no_regret);
+    add_compared(table, row, standing->ratio, no_ratio);
+    add_interval(table, row);
+    table_add_real_or(table, standing->regret_p90, NULL, no_regret);
+    table_add_real_or(table, standing->regret_p99, NULL, no_regret);
+    table_add_real_or(table, standing->regret_worst, NULL, no_regret);
+    add_won(table, row);
+    add_compared(table, row, 100.0 * standing->runs_won, no_pairs);
+    add_changes(table, row);
+    table_add_integer(table, (int64_t)standing->ended);
+}
+
+static int add_rows(struct table *table, const struct compare_run *run, const struct compare_set *set,
+                    bool for_people, struct fly_error *out_error)
+{
+    struct row row = {.run = run, .set = set};
+
+    for (row.horizon = 0; row.horizon < run->plan->horizon_count; row.horizon++) {
+        for (row.policy = 0; row.policy < run->plan->policy_count; row.policy++) {
+            const struct standing_question question = {.first = set->first,
+                                                       .count = set->count,
+                                                       .policy = row.policy,
+                                                       .rival = run->rival,
+                                                       .standard = run->standard,
+                                                       .horizon = row.horizon};
+            int code = standing_find(run->plan, run->campaign, &question, &row.standing, out_error);
+
+            if (code < 0)
+                return code;
+            (for_people ? show_row : add_row)(table, &row);
+        }
+    }
+    return 0;
+}
+
+/* All settings that are needed to repeat the figures. */
+struct told_settings {
+    const char *traces, *seeds, *generator, *power_policy;
+    double eta, beta, profile_window_share;
+    uint32_t window_observations;
+    bool own_power_policy;
+};
+
+static const struct shape_field settings_rows[] = {
+    {SHAPE_AT(told_settings, traces), TOLD_ANY_TEXT, .null = SHAPE_OR_NULL,
+     TOLD_ELSE("no traces were given")},
+    {SHAPE_AT(told_settings, seeds), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_settings, eta), TOLD_NUMBER},
+    {SHAPE_AT(told_settings, beta), TOLD_NUMBER, TOLD_ELSE("no early stopping")},
+    {SHAPE_AT(told_settings, window_observations), SHAPE_IS_U32(0, UINT32_MAX)},
+    {SHAPE_AT(told_settings, profile_window_share), TOLD_NUMBER},
+    {SHAPE_AT(told_settings, generator), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_settings, power_policy), TOLD_ANY_TEXT, SHAPE_IF(told_settings, own_power_policy)},
+};
+static const struct shape settings_shape = {SHAPE_OF(told_settings, settings_rows)};
+
+struct told_comparison {
+    struct told_settings settings;
+};
+
+static const struct shape_field comparison_rows[] = {
+    {SHAPE_AT(told_comparison, settings), SHAPE_IS_STRUCT(&settings_shape)},
+};
+static const struct shape comparison_shape = {SHAPE_OF(told_comparison, comparison_rows)};
+
+static void add_settings(struct table *table, const struct cli_call *call, const struct compare_run *run)
+{
+    const struct campaign_plan *plan = run->plan;
+    const struct power_policy *power = plan->parameters.power;
+    const struct told_comparison told = {{.traces = cli_text(call, "traces"),
+                                          .seeds = run->seeds,
+                                          .generator = cli_text(call, "generator"),
+                                          .power_policy = power != NULL ? power->name : NULL,
+                                          .own_power_policy = power != NULL,
+                                          .eta = cli_real(call, "eta"),
+                                          .beta = plan->parameters.beta,
+                                          .profile_window_share = plan->profile_window,
+                                          .window_observations = plan->parameters.window}};
+
+    table_members(table, &comparison_shape, &told);
+}
+
+static int say_how(const struct cli_call *call, const struct compare_run *run, struct fly_error *out_error)
+{
+    const struct campaign_plan *plan = run->plan;
+    char text[1024];
+
+    snprintf(text, sizeof text,
+             "%zu jobs x %zu seeds x %llu recurrences with the same luck for every policy. Regret in optimal "
+             "runs;\nratio, jobs and runs won: against %s, with the 95 %% interval of the ratio over "
+             "workloads.\nEnergy, time and cost of all recurrences so far: change against the default, "
+             "geometric mean over jobs.\nMeasuring power limits takes %g %% of a batch size's first "
+             "epoch.\n\n",
+             plan->workload_count, plan->seed_count, (unsigned long long)plan->recurrences,
+             plan->policies[run->rival].name, 100.0 * plan->profile_window);
+    return cli_emit_text(call, text, out_error);
+}
+
+int compare_report_emit(const struct cli_call *call, const struct compare_run *run,
+                        struct fly_error *out_error)
+{
+    bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
+    struct table *table = for_people ? table_new("flyball.sim.compare/1", shown, SHOWN_COUNT)
+                                     : table_new("flyball.sim.compare/1", columns, COLUMN_COUNT);
+    int code = for_people ? say_how(call, run, out_error) : 0;
+
+    for (size_t i = 0; i < run->set_count && code == 0; i++)
+        code = add_rows(table, run, &run->sets[i], for_people, out_error);
+    if (code == 0 && !for_people)
+        add_settings(table, call, run);
+    if (code == 0)
+        code = cli_emit_table(call, table, out_error);
+    table_free(table);
+    return code;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SIM_STANDING_H
+#define FLYBALL_SIM_STANDING_H
+
+#include <stddef.h>
+
+#include "sim/campaign.h"
+
+/*
+ * How a policy stands against another, its rival, over a set of jobs: figures of a campaign with
+ * `horizons`, at one of them.
+ *
+ * Seeds are paired: the same seed, recurrence, try and batch size meet the same recorded run under
+ * every policy. A run that ended before the horizon is counted in `ended` and enters no figure.
+ * Means over jobs give every job the same weight. NaN: unknown.
+ */
+struct standing_question {
+    size_t first, count;            /* workloads of the plan: the set */
+    size_t policy, rival, standard; /* indices; `standard` is the default, which changes are against */
+    size_t horizon;                 /* index */
+};
+
+enum { STANDING_REPLICATES = 1000 };
+
+struct standing {
+    size_t runs;  /* jobs times seeds */
+    size_t ended; /* of these, before the horizon */
+
+    /* Regret in optimal runs: the mean over jobs of their means, and quantiles over all runs. */
+    double regret, regret_p90, regret_p99, regret_worst;
+
+    /*
+     * The mean regret as a share of the rival's, and the 95 % interval of that share by the bootstrap over
+     * workloads (Efron, 1979): STANDING_REPLICATES draws of as many workloads, with replacement, where a
+     * workload is all jobs of one name, on whatever GPU. It says how the share depends on which workloads
+     * there are. Unknown with fewer than two of them. All three are unknown if the rival has no regret.
+     */
+    double ratio, ratio_low, ratio_high;
+
+    size_t jobs_won;         /* with less mean regret than the rival */
+    double runs_won;         /* share of paired runs with less regret than the rival; equal ones count half */
+    double worst_excess;     /* most that a job's mean regret exceeds the rival's, less two standard errors of
+                                the paired difference; may be negative */
+    size_t worst_excess_job; /* index among the plan's workloads */
+
+    /* Total over all recurrences up to the horizon, relative to the default's: geometric means over jobs. */
+    double energy, time, cost;
+    double worst_cost; /* the dearest job's */
+    size_t worst_cost_job;
+};
+
+/* Computes it. FLY_ENOMEM. */
+int standing_find(const struct campaign_plan *plan, const struct campaign *campaign,
+                  const struct standing_question *question, struct standing *out_standing,
+                  struct fly_error *out_error);
+
+#endif
