@@ -91,12 +91,11 @@ static void see(void *context, const struct try_record *record)
 static void run(const struct batch_policy *policy, double window, int recurrences, struct seen *out_seen,
                 struct recurring *out_job)
 {
-    const struct policy_parameters parameters = {.beta = 2.0, .seed = 1};
+    const struct policy_parameters parameters = {.beta = 2.0, .seed = 1, .profile_window = window};
     struct recurrence recurrence;
 
     *out_seen = (struct seen){.count = 0};
     assert_int_equal(recurring_init(out_job, &workload, policy, &parameters, NULL), 0);
-    out_job->environment.profile_window = window;
     out_job->observer = see;
     out_job->observer_context = out_seen;
     for (int i = 0; i < recurrences; i++)

@@ -66,7 +66,7 @@ struct profile_measured {
 enum trial_outcome {
     TRIAL_REACHED,       /* its target; a trial without a target did all its epochs */
     TRIAL_NOT_REACHED,   /* did all its epochs without reaching its target */
-    TRIAL_REFUSED,       /* not one epoch fits below its bound; nothing ran */
+    TRIAL_REFUSED,       /* not one epoch fits below its bound; nothing ran, or only its power profile */
     TRIAL_STOPPED,       /* at its bound */
     TRIAL_OUT_OF_MEMORY, /* the batch size does not fit */
     TRIAL_CRASHED,       /* tells nothing about the batch size */

@@ -53,7 +53,6 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
         .recurrences = work->campaign->recurrences[w],
         .in_order = plan->in_order,
         .drift = plan->drift == DRIFT_NONE ? NULL : &work->campaign->drifts[w],
-        .profile_window = plan->profile_window,
         .curve = plan->curves ? &work->campaign->curves[unit->number] : NULL,
         .cancelled = crew_given_up,
         .cancelled_context = unit,

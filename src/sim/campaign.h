@@ -31,7 +31,6 @@ struct campaign_plan {
     uint64_t recurrences; /* of each job; 0: the number published for its workload */
     bool in_order;        /* uses the recorded runs in order; otherwise they are drawn */
     enum drift_kind drift;
-    double profile_window;               /* as in sim/world/environment.h */
     struct policy_parameters parameters; /* the campaign fills in the seed */
     unsigned threads;                    /* as in crew.h */
     void (*thread_begun)(void);          /* as in crew.h */

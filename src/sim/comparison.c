@@ -133,7 +133,6 @@ int comparison_run(const struct comparison_plan *plan, struct comparison *out_co
     if (code < 0)
         goto end_policy;
     race.policy.job.environment.drift = race.baseline.job.environment.drift = plan->drift;
-    race.policy.job.environment.profile_window = plan->profile_window;
     race.policy.job.observer = plan->observer;
     race.policy.job.observer_context = plan->observer_context;
     if (plan->in_order)

@@ -41,7 +41,6 @@ struct comparison_plan {
     uint64_t recurrences;         /* >= 1 */
     bool in_order;                /* uses the recorded runs in order; otherwise they are drawn */
     const struct drift *drift;    /* NULL: none; otherwise the optimum follows it */
-    double profile_window;        /* as in sim/world/environment.h */
     recurring_observer *observer; /* of the policy's tries, or NULL */
     void *observer_context;
     struct curve *curve; /* takes samples of the run, or NULL */

@@ -71,7 +71,6 @@ static int run_group(const struct work *work, struct crew_unit *unit, size_t gro
 
     if (code < 0)
         return code;
-    job.environment.profile_window = plan->profile_window;
     job.observer = add_try;
     job.observer_context = tally;
     code = group_reader_open(&reader, plan->file, &plan->file->groups[group], out_error);

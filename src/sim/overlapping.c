@@ -34,6 +34,7 @@ int overlapping_init(struct overlapping *job, const struct workload *workload, c
     overlapping.overlapping = true;
     arena_init(&job->arena, STATE_MAX);
     environment_init(&job->environment, workload, name, parameters->seed, parameters->generator);
+    job->environment.profile_window = parameters->profile_window;
     code = decider_init(&job->decider, &job->spec, policy, &overlapping, &job->arena, out_error);
     if (code < 0)
         arena_deinit(&job->arena);

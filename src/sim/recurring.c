@@ -16,6 +16,7 @@ int recurring_init(struct recurring *job, const struct workload *workload, const
     arena_init(&job->arena, STATE_MAX);
     environment_init(&job->environment, workload, workload->spec.name, parameters->seed,
                      parameters->generator);
+    job->environment.profile_window = parameters->profile_window;
     code = decider_init(&job->decider, &workload->spec, policy, parameters, &job->arena, out_error);
     if (code < 0)
         arena_deinit(&job->arena);

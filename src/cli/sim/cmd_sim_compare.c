@@ -15,7 +15,6 @@
 #include "cli/sim/sim_options.h"
 #include "cli/sim/sim_policies.h"
 #include "cli/sim/sim_run.h"
-#include "cli/sim/window_option.h"
 #include "sim/campaign.h"
 #include "sim/try_writer.h"
 
@@ -82,7 +81,6 @@ struct sim_compare {
     const struct scale *scale;
     struct compare_jobs jobs;
     struct sim_policies policies;
-    double profile_window;
     uint32_t *seeds;
     size_t seed_count;
     uint64_t horizons[HORIZONS_MAX];
@@ -113,8 +111,6 @@ static int read_numbers(struct sim_compare *sim, const struct cli_call *call, st
     if (code == 0)
         code = read_list(sim, call, "horizons", sim->scale->horizons, HORIZONS_MAX, &horizons,
                          &sim->horizon_count, out_error);
-    if (code == 0)
-        code = window_option_read(call, &sim->profile_window, out_error);
     if (code < 0 || horizons == NULL)
         return code;
     qsort(horizons, sim->horizon_count, sizeof horizons[0], order_u32);
@@ -155,7 +151,6 @@ static struct campaign_plan make_plan(struct sim_compare *sim, const struct cli_
         .seeds = sim->seeds,
         .seed_count = sim->seed_count,
         .recurrences = sim->horizons[sim->horizon_count - 1],
-        .profile_window = sim->profile_window,
         .parameters = sim_policy_parameters(&sim->policies, call),
         .threads = thread_option(call),
         .thread_begun = plugin_crash_thread,

@@ -16,7 +16,6 @@
 #include "cli/sim/sim_run.h"
 #include "cli/sim/sim_workloads.h"
 #include "cli/sim/unpacked.h"
-#include "cli/sim/window_option.h"
 #include "sim/crew.h"
 #include "sim/try_writer.h"
 
@@ -53,7 +52,6 @@ struct sim_group {
     struct sim_workloads workloads;
     size_t *group_workloads;
     struct sim_policies policies;
-    double profile_window;
     uint32_t *seeds;
     size_t seed_count;
     struct sim_run run;
@@ -125,7 +123,6 @@ static int simulate(struct sim_group *sim, const struct cli_call *call, struct f
         .seeds = sim->seeds,
         .seed_count = sim->seed_count,
         .seed_from_name = cli_choice(call, "generator") == GENERATOR_NUMPY,
-        .profile_window = sim->profile_window,
         .parameters = sim_policy_parameters(&sim->policies, call),
         .threads = thread_option(call),
         .thread_begun = plugin_crash_thread,
@@ -175,8 +172,6 @@ static int sim_group_run(const struct cli_call *call, struct fly_error *out_erro
         return cli_usage(call, out_error, "no groups given; name their file with --groups FILE");
     arena_init(&sim.arena, MEMORY_MAX);
     code = read_seeds(&sim, call, out_error);
-    if (code == 0)
-        code = window_option_read(call, &sim.profile_window, out_error);
     if (code == 0)
         code = unpacked_open(&sim.unpacked, groups, out_error);
     if (code == 0)

@@ -15,7 +15,6 @@
 #include "cli/sim/sim_report.h"
 #include "cli/sim/sim_run.h"
 #include "cli/sim/sim_workloads.h"
-#include "cli/sim/window_option.h"
 #include "sim/campaign.h"
 #include "sim/crew.h"
 #include "sim/try_writer.h"
@@ -85,7 +84,6 @@ struct sim_job {
     struct arena arena;
     struct sim_workloads workloads;
     struct sim_policies policies;
-    double profile_window;
     uint32_t *seeds;
     size_t seed_count;
     struct sim_run run;
@@ -107,7 +105,6 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
         .recurrences = cli_set(call, "recurrences") ? (uint64_t)cli_integer(call, "recurrences") : 0,
         .in_order = cli_choice(call, "order") == 1,
         .drift = (enum drift_kind)cli_choice(call, "drift"),
-        .profile_window = sim->profile_window,
         .parameters = parameters,
         .threads = thread_option(call),
         .thread_begun = plugin_crash_thread,
@@ -185,8 +182,6 @@ static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
     arena_init(&sim.arena, MEMORY_MAX);
     code =
         number_list_option(call, "seeds", 0, SEEDS_MAX, &sim.arena, &sim.seeds, &sim.seed_count, out_error);
-    if (code == 0)
-        code = window_option_read(call, &sim.profile_window, out_error);
     if (code == 0)
         code = sim_workloads_open(&sim.workloads, call, out_error);
     if (code == 0) {

@@ -289,7 +289,7 @@ static void add_settings(struct table *table, const struct cli_call *call, const
                                           .own_power_policy = power != NULL,
                                           .eta = cli_real(call, "eta"),
                                           .beta = plan->parameters.beta,
-                                          .profile_window_share = plan->profile_window,
+                                          .profile_window_share = plan->parameters.profile_window,
                                           .window_observations = plan->parameters.window}};
 
     table_members(table, &comparison_shape, &told);
@@ -307,7 +307,7 @@ static int say_how(const struct cli_call *call, const struct compare_run *run, s
              "geometric mean over jobs.\nMeasuring power limits takes %g %% of a batch size's first "
              "epoch.\n\n",
              plan->workload_count, plan->seed_count, (unsigned long long)plan->recurrences,
-             plan->policies[run->rival].name, 100.0 * plan->profile_window);
+             plan->policies[run->rival].name, 100.0 * plan->parameters.profile_window);
     return cli_emit_text(call, text, out_error);
 }
 

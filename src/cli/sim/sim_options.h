@@ -69,6 +69,13 @@
      .help = "Random numbers: philox (policies share their luck), or numpy to repeat runs of the published " \
              "code."}
 
+/* How long profiles take; sim_policies_open reads it. */
+#define SIM_OPTION_PROFILE_WINDOW \
+    {.name = "profile-window", .type = CLI_TEXT, .placeholder = "SHARE", .key = "sim.profile_window", \
+     .help = "Share of a batch size's first epoch that measuring its power limits takes, as 10%; a policy " \
+             "that leaves the batch size after that pays no more. If not given, the whole epoch, as " \
+             "published, and nothing for a try that is left."}
+
 /* How the simulations run; sim_run_begin and thread_option read these. */
 #define SIM_OPTIONS_RUN \
     OPTION_THREADS, \

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/sim/sim_policies.h"
 
+#include <string.h>
+
+#include "base/number.h"
+
 enum { POLICY_BAYES, POLICY_DEFAULT, POLICY_GRID, POLICY_ZEUS, POLICY_ORACLE, POLICY_COUNT };
 const char *const sim_policy_names[] = {"bayes", "default", "grid", "zeus", "oracle", NULL};
 
@@ -40,10 +44,32 @@ static void choose(struct sim_policies *policies, const struct cli_call *call)
     }
 }
 
+/* Reads --profile-window as a share, 0.1 for 10%; 0 if it is not set. */
+static int read_window(const struct cli_call *call, double *out_share, struct fly_error *out_error)
+{
+    const char *text = cli_text(call, "profile-window");
+    size_t length = text != NULL ? strlen(text) : 0;
+    char number[NUMBER_TEXT_MAX] = "";
+    double percent;
+
+    *out_share = 0.0;
+    if (text == NULL)
+        return 0;
+    if (length > 0 && length <= sizeof number && text[length - 1] == '%')
+        memcpy(number, text, length - 1);
+    if (!number_parse_double(number, &percent) || !(percent > 0.0 && percent <= 100.0))
+        return cli_value_error(call, "profile-window", text,
+                               "a percentage above 0% and up to 100%, as in 10%", out_error);
+    *out_share = percent / 100.0;
+    return 0;
+}
+
 int sim_policies_open(struct sim_policies *policies, const struct cli_call *call, struct fly_error *out_error)
 {
-    int code = sim_plugins_open(&policies->plugins, call, sim_policy_names, out_error);
+    int code = read_window(call, &policies->profile_window, out_error);
 
+    if (code == 0)
+        code = sim_plugins_open(&policies->plugins, call, sim_policy_names, out_error);
     if (code == 0)
         choose(policies, call);
     return code;
@@ -60,5 +86,6 @@ struct policy_parameters sim_policy_parameters(const struct sim_policies *polici
     return (struct policy_parameters){.beta = cli_real(call, "beta"),
                                       .window = (uint32_t)cli_integer(call, "window"),
                                       .generator = (enum generator)cli_choice(call, "generator"),
+                                      .profile_window = policies->profile_window,
                                       .power = sim_plugins_power(&policies->plugins)};
 }

@@ -16,6 +16,7 @@ struct sim_policies {
     struct sim_plugins plugins;
     struct campaign_policy items[SIM_POLICIES_MAX];
     size_t count;
+    double profile_window; /* as in policy_parameters */
 };
 
 /*
@@ -26,7 +27,7 @@ int sim_policies_open(struct sim_policies *policies, const struct cli_call *call
                       struct fly_error *out_error);
 void sim_policies_close(struct sim_policies *policies);
 
-/* Returns the parameters from --beta, --window, --generator and --power-policy. */
+/* Returns the parameters from --beta, --window, --generator, --profile-window and --power-policy. */
 struct policy_parameters sim_policy_parameters(const struct sim_policies *policies,
                                                const struct cli_call *call);
 

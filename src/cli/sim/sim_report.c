@@ -234,8 +234,8 @@ static void add_settings(struct table *table, const struct cli_call *call, const
         json_object_set_new(settings, "beta_unavailable", json_string("no early stopping"));
     json_object_set_new(settings, "window_observations", json_integer(plan->parameters.window));
     json_object_set_new(settings, "generator", json_string(cli_text(call, "generator")));
-    if (plan->profile_window > 0.0)
-        json_object_set_new(settings, "profile_window_share", json_real(plan->profile_window));
+    if (plan->parameters.profile_window > 0.0)
+        json_object_set_new(settings, "profile_window_share", json_real(plan->parameters.profile_window));
     if (plan->parameters.power != NULL)
         json_object_set_new(settings, "power_policy", json_string(plan->parameters.power->name));
     table_member(table, "settings", settings);
@@ -392,9 +392,9 @@ int sim_report_emit(const struct cli_call *call, const struct campaign_plan *pla
     buffer_printf(&text, legend, cli_text(call, "traces"));
     if (replicates > 0)
         buffer_printf(&text, legend_recordings, replicates);
-    if (plan->profile_window > 0.0)
+    if (plan->parameters.profile_window > 0.0)
         buffer_printf(&text, "Measuring power limits takes %g %% of a batch size's first epoch.\n",
-                      100.0 * plan->profile_window);
+                      100.0 * plan->parameters.profile_window);
     buffer_puts(&text, "\n");
     if (plan->parameters.power != NULL)
         buffer_printf(&text, "Power limits of profiled batch sizes: as '%s' chooses (%s).\n\n",
