@@ -140,4 +140,9 @@ extern const struct batch_policy batch_policy_grid;
 extern const struct batch_policy batch_policy_zeus;
 extern const struct batch_policy batch_policy_zeus_server;
 
+/* Simple searches that others are compared with, for simulations alone: they cannot be saved. */
+extern const struct batch_policy batch_policy_bandit;
+extern const struct batch_policy batch_policy_hill_climb;
+extern const struct batch_policy batch_policy_zeus_one_round; /* `zeus` without its second round of pruning */
+
 #endif

@@ -76,7 +76,6 @@ static int zeus_create(const struct batch_policy *self, const struct job_spec *s
     size_t count = spec->batch_count;
     bool fits = state != NULL;
 
-    (void)self;
     if (!(parameters->beta > 0.0))
         return error_set(out_error, FLY_EUSAGE, "beta %g: expected a number above 0, or inf",
                          parameters->beta);
@@ -110,6 +109,8 @@ static int zeus_create(const struct batch_policy *self, const struct job_spec *s
         fits = rewards_init(&state->rewards[i], parameters->window, arena);
     if (!fits)
         return error_no_memory(out_error);
+    if (self == &batch_policy_zeus_one_round)
+        state->pruning.rounds = 1;
     *out_state = state;
     return 0;
 }
@@ -150,7 +151,7 @@ static void observe(struct zeus_state *state, size_t batch, bool reached, double
         return;
     state->exploring = false;
     pruning_observe(&state->pruning, reached, cost_j);
-    if (state->pruning.round == PRUNING_ROUNDS)
+    if (state->pruning.round == state->pruning.rounds)
         arms_build(state);
 }
 
@@ -192,7 +193,7 @@ static void fold_excluded(struct zeus_state *state, size_t first)
         return;
     state->exploring &= state->pruning.awaited < first;
     pruning_exclude(&state->pruning, first);
-    if (state->pruning.round == PRUNING_ROUNDS)
+    if (state->pruning.round == state->pruning.rounds)
         arms_build(state);
 }
 
@@ -203,7 +204,7 @@ static void fold_given_up(struct zeus_state *state, size_t batch)
         return;
     state->exploring &= state->pruning.awaited != batch;
     pruning_drop(&state->pruning, batch);
-    if (state->pruning.round == PRUNING_ROUNDS)
+    if (state->pruning.round == state->pruning.rounds)
         arms_build(state);
 }
 
@@ -378,7 +379,7 @@ static bool zeus_load(void *opaque, struct bytes_reader *bytes)
     fits = numpy_random_load(&state->random, bytes) && pruning_load(&state->pruning, bytes);
     for (size_t i = 0; fits && i < count; i++)
         fits = rewards_load(&state->rewards[i], bytes);
-    if (fits && state->pruning.round == PRUNING_ROUNDS)
+    if (fits && state->pruning.round == state->pruning.rounds)
         arms_build(state); /* an arm follows from its rewards */
     return fits;
 }
@@ -394,4 +395,15 @@ const struct batch_policy batch_policy_zeus = {
     .epoch_cap = zeus_epoch_cap,
     .save = zeus_save,
     .load = zeus_load,
+};
+
+const struct batch_policy batch_policy_zeus_one_round = {
+    .name = "zeus-one-round",
+    .summary = "the published search with one round of pruning instead of two",
+    .version = 1,
+    .weighs_with_batch_limit = true,
+    .create = zeus_create,
+    .fold = zeus_fold,
+    .propose = zeus_propose,
+    .epoch_cap = zeus_epoch_cap,
 };

@@ -5,14 +5,28 @@
 
 #include "base/number.h"
 
-enum { POLICY_BAYES, POLICY_DEFAULT, POLICY_GRID, POLICY_ZEUS, POLICY_ORACLE, POLICY_COUNT };
-const char *const sim_policy_names[] = {"bayes", "default", "grid", "zeus", "oracle", NULL};
+enum {
+    POLICY_BANDIT,
+    POLICY_BAYES,
+    POLICY_DEFAULT,
+    POLICY_GRID,
+    POLICY_HILL_CLIMB,
+    POLICY_ZEUS,
+    POLICY_ZEUS_ONE_ROUND,
+    POLICY_ORACLE,
+    POLICY_COUNT
+};
+const char *const sim_policy_names[] = {"bandit", "bayes",          "default", "grid", "hill-climb",
+                                        "zeus",   "zeus-one-round", "oracle",  NULL};
 
 static const struct batch_policy *const known[POLICY_COUNT] = {
+    [POLICY_BANDIT] = &batch_policy_bandit,
     [POLICY_BAYES] = &batch_policy_bayes,
     [POLICY_DEFAULT] = &batch_policy_default,
     [POLICY_GRID] = &batch_policy_grid,
+    [POLICY_HILL_CLIMB] = &batch_policy_hill_climb,
     [POLICY_ZEUS] = &batch_policy_zeus,
+    [POLICY_ZEUS_ONE_ROUND] = &batch_policy_zeus_one_round,
     [POLICY_ORACLE] = NULL, /* the simulator tells it the optimum */
 };
 
