@@ -190,6 +190,15 @@ def test_all_epochs():
         tap.equal((result.returncode, [attempt["end"] for attempt in said["tries"]]), (0, ["not_reached"] * 2), result.stderr)
 
 
+def test_ends_by_itself():
+    """A program with an early stopping of its own has not failed: its batch size is tried again."""
+    fresh()
+    with machine(*EXACT, gpus=1):
+        result, said = run("epochs=32:0,16:0,64:0", "patience=3", options=["--tries", "2", "--policy", "bayes"])
+        tap.equal((result.returncode, [(attempt["end"], attempt["epochs"]) for attempt in said["tries"]]), (0, [("not_reached", 3)] * 2), result.stderr)
+        tap.contains(result.stderr, ": target not reached, it ended by itself after epoch 3 of 12\n")
+
+
 def test_somebody_else_starts_again():
     """With --tries 0 a try that we ended exits with 75, and the next process makes the next try of the same night."""
     fresh()

@@ -214,6 +214,55 @@ static void test_bad_default(void **state)
     arena_deinit(&life.arena);
 }
 
+/* A trial whose program ended by itself. */
+static void end_early(struct life *life, const struct world *world, size_t batch, double epochs)
+{
+    const struct trial_ended ended = {.trial = life->decider.trials - 1,
+                                      .batch = batch,
+                                      .limit_w = 200,
+                                      .outcome = TRIAL_STOPPED,
+                                      .by_itself = true,
+                                      .epochs = epochs,
+                                      .energy_j = epochs * epoch_energy_j(world, batch),
+                                      .time_s = epochs * world->epoch_s[batch]};
+
+    tell(life, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
+}
+
+/*
+ * Programs that end by themselves: the best known batch size keeps its place and its bound, and where nothing
+ * has reached its target yet others get their turn.
+ */
+static void test_early_ends(void **state)
+{
+    struct proposal proposal;
+    struct life life;
+    bool others = false;
+    uint32_t before;
+
+    (void)state;
+    begin(&life, 0.0);
+    for (size_t i = 0; i < 20; i++)
+        recur(&life, &larger_is_better, NULL, NULL);
+    before = cap(&life, &larger_is_better, 3);
+    for (size_t i = 0; i < 5; i++) {
+        propose(&life, 1, &proposal);
+        assert_int_equal(proposal.batch, 3);
+        end_early(&life, &larger_is_better, 3, 15);
+    }
+    assert_true(cap(&life, &larger_is_better, 3) >= before && cap(&life, &larger_is_better, 3) < 2 * before);
+    arena_deinit(&life.arena);
+
+    begin(&life, 0.0);
+    for (size_t i = 0; i < 4; i++) {
+        propose(&life, 0, &proposal);
+        others |= proposal.batch != DEFAULT;
+        end_early(&life, &larger_is_better, proposal.batch, 5);
+    }
+    assert_true(others);
+    arena_deinit(&life.arena);
+}
+
 /* Whatever happened before: a retry runs a batch size that reached its target, and says so. */
 static void test_retry(void **state)
 {
@@ -338,10 +387,15 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choices),     cmocka_unit_test(test_first),
-        cmocka_unit_test(test_bad_default), cmocka_unit_test(test_retry),
-        cmocka_unit_test(test_level),       cmocka_unit_test(test_left_after_profile),
-        cmocka_unit_test(test_barred),      cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_first),
+        cmocka_unit_test(test_bad_default),
+        cmocka_unit_test(test_early_ends),
+        cmocka_unit_test(test_retry),
+        cmocka_unit_test(test_level),
+        cmocka_unit_test(test_left_after_profile),
+        cmocka_unit_test(test_barred),
+        cmocka_unit_test(test_refusals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,7 @@ enum fly_trial_outcome {
     FLY_TRIAL_NOT_REACHED, /* within its epochs */
     FLY_TRIAL_REFUSED,     /* epoch_cap gave 0 epochs: nothing ran */
     /* Of live jobs alone, never in a simulation; ignore what is new to you. */
-    FLY_TRIAL_STOPPED,       /* at its epoch_cap */
+    FLY_TRIAL_STOPPED,       /* at its epoch_cap, or by itself before its epochs were done */
     FLY_TRIAL_OUT_OF_MEMORY, /* this batch size and larger ones will not be run again */
     FLY_TRIAL_CRASHED,       /* says nothing about the batch size, nor does the next */
     FLY_TRIAL_EXPIRED,       /* silent for too long; if it ends after all, it is observed once more */

@@ -39,6 +39,7 @@ struct bayes_state {
     bool *cannot_run;   /* per batch size: it does not fit, or was given up */
     bool *given_up;
     uint32_t *pending; /* per batch size: trials that run */
+    uint64_t *early;   /* per batch size: trials that ended by themselves before their target */
     double *room;      /* for a choice: nothing stays in it */
 };
 
@@ -84,10 +85,11 @@ static int bayes_create(const struct batch_policy *self, const struct job_spec *
         .cannot_run = arena_alloc(arena, count, sizeof state->cannot_run[0]),
         .given_up = arena_alloc(arena, count, sizeof state->given_up[0]),
         .pending = arena_alloc(arena, count, sizeof state->pending[0]),
+        .early = arena_alloc(arena, count, sizeof state->early[0]),
         .room = arena_alloc(arena, choice_room(count), sizeof state->room[0]),
     };
     if (state->cannot_run == NULL || state->given_up == NULL || state->pending == NULL ||
-        state->room == NULL ||
+        state->early == NULL || state->room == NULL ||
         !belief_init(&state->belief, &belief_prior_default, sizes, count, spec->default_batch, arena))
         return error_no_memory(out_error);
     *out_state = state;
@@ -173,6 +175,13 @@ static void fold_missed(struct bayes_state *state, const struct trial_ended *end
     belief_take_stopped(&state->belief, ended->batch, ended->epochs, failed);
 }
 
+/* Takes in a run that ended by itself: it shows only that its target needs more epochs. */
+static void fold_early(struct bayes_state *state, const struct trial_ended *ended)
+{
+    state->early[ended->batch]++;
+    belief_take_stopped(&state->belief, ended->batch, ended->epochs, false);
+}
+
 static void fold_ended(struct bayes_state *state, const struct trial_ended *ended)
 {
     const struct job_spec *spec = state->spec;
@@ -190,6 +199,8 @@ static void fold_ended(struct bayes_state *state, const struct trial_ended *ende
     }
     if (ended->outcome == TRIAL_REACHED)
         fold_reached(state, ended, cost);
+    else if (ended->by_itself)
+        fold_early(state, ended);
     else
         fold_missed(state, ended, cost);
     belief_fit_epochs(&state->belief);
@@ -232,8 +243,8 @@ static void bayes_fold(void *opaque, const struct event *event)
 /* ---- the choice ---- */
 
 /*
- * While none has reached its target: the batch size with the fewest failures, each counted as two
- * steps from the default; ties go to the nearest, then to the smaller. Returns batch_count for none.
+ * While none has reached its target: the batch size with the fewest failures and early ends, each counted as
+ * two steps from the default; ties go to the nearest, then to the smaller. Returns batch_count for none.
  */
 static size_t least_doubtful(const struct bayes_state *state)
 {
@@ -242,7 +253,7 @@ static size_t least_doubtful(const struct bayes_state *state)
 
     for (size_t i = 0; i < count; i++) {
         uint64_t steps = i < start ? start - i : i - start;
-        uint64_t doubt = 2 * state->belief.arms[i].failures + steps;
+        uint64_t doubt = 2 * (state->belief.arms[i].failures + state->early[i]) + steps;
 
         if (state->cannot_run[i] ||
             (chosen != count && (doubt > least || (doubt == least && steps >= nearest))))
@@ -318,6 +329,8 @@ static void bayes_save(const void *opaque, struct buffer *bytes)
     bytes_put_u64(bytes, state->excluded);
     for (size_t i = 0; i < state->spec->batch_count; i++)
         bytes_put_u64(bytes, state->pending[i]);
+    for (size_t i = 0; i < state->spec->batch_count; i++)
+        bytes_put_u64(bytes, state->early[i]);
     belief_save(&state->belief, bytes);
 }
 
@@ -330,6 +343,8 @@ static bool bayes_load(void *opaque, struct bytes_reader *bytes)
     state->excluded = (size_t)bytes_up_to(bytes, state->spec->batch_count);
     for (size_t i = 0; i < state->spec->batch_count; i++)
         state->pending[i] = (uint32_t)bytes_up_to(bytes, UINT32_MAX);
+    for (size_t i = 0; i < state->spec->batch_count; i++)
+        state->early[i] = bytes_u64(bytes);
     bar(state);
     return belief_load(&state->belief, bytes);
 }

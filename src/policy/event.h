@@ -67,7 +67,7 @@ enum trial_outcome {
     TRIAL_REACHED,       /* its target; a trial without a target did all its epochs */
     TRIAL_NOT_REACHED,   /* did all its epochs without reaching its target */
     TRIAL_REFUSED,       /* not one epoch fits below its bound; nothing ran, or only its power profile */
-    TRIAL_STOPPED,       /* at its bound */
+    TRIAL_STOPPED,       /* at its bound, or by itself before its epochs were done */
     TRIAL_OUT_OF_MEMORY, /* the batch size does not fit */
     TRIAL_CRASHED,       /* tells nothing about the batch size */
     TRIAL_EXPIRED,       /* silent for too long; a later report comes with `late` */
@@ -100,8 +100,10 @@ struct trial_ended {
     size_t batch;
     double limit_w;
     enum trial_outcome outcome;
-    double epochs;   /* trained; 0: not known, or none */
-    bool crashed;    /* the program crashed; TRIAL_CRASHED is also used for other ends that tell no cost */
+    double epochs;  /* trained; 0: not known, or none */
+    bool crashed;   /* the program crashed; TRIAL_CRASHED is also used for other ends that tell no cost */
+    bool by_itself; /* with TRIAL_STOPPED: the program ended early, which shows only that it needs more epochs
+                     */
     double energy_j; /* of this trial alone, profiling included */
     double time_s;
 };

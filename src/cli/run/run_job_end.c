@@ -128,9 +128,11 @@ static enum run_job_end end_of_program(struct run_job *job, const struct child *
         session_fail(session, TRIAL_CRASHED, JOB_END_WITHOUT_EPOCH);
         return RUN_JOB_SILENT;
     }
-    /* It ended by itself before all the epochs that it was allowed. */
     session->answer = FLY_STOP;
     session->stop = JOB_STOP_EPOCHS;
+    if (session->definition.target != JOB_NO_TARGET)
+        cause(attempt, "it ended by itself after epoch %u of %u", session->epoch,
+              session->definition.max_epochs);
     return session->definition.target != JOB_NO_TARGET ? RUN_JOB_NOT_REACHED : RUN_JOB_REACHED;
 }
 

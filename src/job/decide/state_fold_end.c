@@ -13,10 +13,17 @@ static enum trial_outcome learned(const struct ended_record *record)
     return record->stop == JOB_STOP_DEADLINE ? TRIAL_CRASHED : record->outcome;
 }
 
-/* Outcomes that no policy can price are told to the policy as such a trial too. */
-static enum trial_outcome told(const struct ended_record *record)
+/* Whether the program ended its training before all epochs were done: no report ended the trial. */
+static bool ended_by_itself(const struct job_state *state, const struct ended_record *record)
 {
-    enum trial_outcome outcome = learned(record);
+    return record->outcome == TRIAL_NOT_REACHED && record->stop == JOB_STOP_NONE &&
+           record->epochs < state->definition.max_epochs;
+}
+
+/* Outcomes that no policy can price are told to the policy as such a trial too. */
+static enum trial_outcome told(const struct job_state *state, const struct ended_record *record)
+{
+    enum trial_outcome outcome = ended_by_itself(state, record) ? TRIAL_STOPPED : learned(record);
 
     return outcome_observed(outcome) && isnan(record->energy_j) ? TRIAL_CRASHED : outcome;
 }
@@ -34,9 +41,10 @@ static int tell_end(const struct folding *folding, const struct ended_record *re
         .batch = trial->batch,
         .limit_w = isnan(trial->limit_w) ? batch_highest_limit_w(&line->spec->batches[trial->batch])
                                          : trial->limit_w,
-        .outcome = told(record),
+        .outcome = told(folding->state, record),
         .epochs = record->epochs,
         .crashed = record->outcome == TRIAL_CRASHED,
+        .by_itself = ended_by_itself(folding->state, record),
         .energy_j = record->energy_j,
         .time_s = record->time_s};
 
