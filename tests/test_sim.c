@@ -212,6 +212,37 @@ static void test_oracle(void **state)
     }
 }
 
+/* How many times the epochs all batch sizes need in a recurrence of 101. */
+static double level_of(enum drift_kind kind, uint64_t recurrence)
+{
+    bool second_half = 2 * recurrence >= 101, second_third = recurrence >= 34 && recurrence <= 67;
+
+    return kind == DRIFT_LEVEL && second_half      ? 1.8
+           : kind == DRIFT_TRIPLE && second_half   ? 3.0
+           : kind == DRIFT_GROWTH                  ? pow(1.035, (double)recurrence)
+           : kind == DRIFT_UP_DOWN && second_third ? 1.8
+                                                   : 1.0;
+}
+
+static void test_drift_raises_max_epochs(void **state)
+{
+    static const struct {
+        enum drift_kind kind;
+        uint32_t times;
+    } cases[] = {{DRIFT_NONE, 1},   {DRIFT_JUMP, 1},    {DRIFT_LEVEL, 2},
+                 {DRIFT_TRIPLE, 3}, {DRIFT_GROWTH, 33}, {DRIFT_UP_DOWN, 2}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct workload raised = workload;
+
+        drift_raise_max_epochs(&raised, cases[i].kind, 101);
+        assert_int_equal(raised.spec.max_epochs, workload.spec.max_epochs * cases[i].times);
+        drift_raise_max_epochs(&raised, DRIFT_GROWTH, UINT64_MAX);
+        assert_int_equal(raised.spec.max_epochs, workload.spec.max_epochs * cases[i].times * 40);
+    }
+}
+
 static void test_drift(void **state)
 {
     struct arena arena;
@@ -225,7 +256,7 @@ static void test_drift(void **state)
         assert_int_equal(drift_init(&drift, (enum drift_kind)kind, &workload, 101, &arena, NULL), 0);
         for (uint64_t r = 0; r <= 100; r++) {
             const struct optimum optimum = drift_optimum(&drift, r);
-            double grown = kind == DRIFT_LEVEL && 2 * r >= 101 ? 1.8 : 1.0;
+            double grown = level_of((enum drift_kind)kind, r);
 
             /* The best choice costs what it did, but for the common level, and no other costs less. */
             check_close(optimum.cost_j, still.cost_j * grown, 1e-12);
@@ -425,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_training),
         cmocka_unit_test(test_oracle),
         cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_drift_raises_max_epochs),
         cmocka_unit_test(test_oracle_follows_drift),
         cmocka_unit_test(test_statistics),
         cmocka_unit_test(test_campaign_threads),

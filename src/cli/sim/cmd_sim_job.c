@@ -48,7 +48,9 @@ static const struct cli_option options[] = {
      .key = "sim.drift",
      .help =
          "Made-up drift of the epochs needed: the optimum moves slowly (shift), jumps at half time (jump) or "
-         "swings (sine), or all batch sizes need 1.8 times as many from half time on (level)."},
+         "swings (sine), or all batch sizes need 1.8 times (level) or 3 times (triple) as many from half "
+         "time on, 3.5 % more in each recurrence (growth), or 1.8 times as many in the second third "
+         "(up-down)."},
     {.name = "bootstrap",
      .type = CLI_INTEGER,
      .placeholder = "N",
@@ -135,11 +137,19 @@ static int check_order(const struct sim_job *sim, const struct cli_call *call, s
 /* If the epochs of all batch sizes grow, the job needs a higher maximum, or no try could reach its target. */
 static void allow_for_drift(struct sim_job *sim, const struct cli_call *call)
 {
-    if (cli_choice(call, "drift") != DRIFT_LEVEL)
-        return;
-    for (size_t i = 0; i < sim->workloads.count; i++)
-        sim->workloads.items[i].spec.max_epochs *= 2;
-    cli_note(call, "with this drift every job may take twice its greatest number of epochs");
+    bool raised = false;
+
+    for (size_t i = 0; i < sim->workloads.count; i++) {
+        struct workload *workload = &sim->workloads.items[i];
+        uint32_t before = workload->spec.max_epochs;
+
+        drift_raise_max_epochs(workload, (enum drift_kind)cli_choice(call, "drift"),
+                               cli_set(call, "recurrences") ? (uint64_t)cli_integer(call, "recurrences")
+                                                            : workload_recurrences(workload));
+        raised = raised || workload->spec.max_epochs > before;
+    }
+    if (raised)
+        cli_note(call, "with this drift the greatest number of epochs is raised as the need of epochs grows");
 }
 
 /* Simulates, completes the files, and only then reports. */

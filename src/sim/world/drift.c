@@ -8,11 +8,13 @@
 #include "base/math/portable_math.h"
 
 static const double shift_octaves = 4.0, jump_octaves = 3.0, sine_octaves = 2.0, sine_turns = 1.5,
-                    level = 1.8;
+                    level = 1.8, triple = 3.0, growth = 0.035, growth_most = 40.0;
 static const double natural_log_of_2 = 0x1.62e42fefa39efp-1;
 
-const char *const drift_names[] = {[DRIFT_NONE] = "none", [DRIFT_SHIFT] = "shift", [DRIFT_JUMP] = "jump",
-                                   [DRIFT_SINE] = "sine", [DRIFT_LEVEL] = "level", [DRIFT_COUNT] = NULL};
+const char *const drift_names[] = {
+    [DRIFT_NONE] = "none",     [DRIFT_SHIFT] = "shift",     [DRIFT_JUMP] = "jump",
+    [DRIFT_SINE] = "sine",     [DRIFT_LEVEL] = "level",     [DRIFT_TRIPLE] = "triple",
+    [DRIFT_GROWTH] = "growth", [DRIFT_UP_DOWN] = "up-down", [DRIFT_COUNT] = NULL};
 
 /* Finds the best point of a batch size and the cost of an epoch there. */
 static double best_epoch_cost_j(const struct workload *workload, size_t batch, size_t *out_point)
@@ -149,14 +151,35 @@ static double least_log_cost(const struct drift *drift, double moved, size_t *ou
     return least;
 }
 
-static double level_factor(const struct drift *drift, uint64_t recurrence)
+/* Returns how many times the epochs all batch sizes need. */
+static double level_factor(enum drift_kind kind, uint64_t recurrences, uint64_t recurrence)
 {
-    return drift->kind == DRIFT_LEVEL && 2 * recurrence >= drift->recurrences ? level : 1.0;
+    switch (kind) {
+    case DRIFT_LEVEL:
+        return 2 * recurrence >= recurrences ? level : 1.0;
+    case DRIFT_TRIPLE:
+        return 2 * recurrence >= recurrences ? triple : 1.0;
+    case DRIFT_GROWTH:
+        return fmin(portable_exp((double)recurrence * portable_log(1.0 + growth)), growth_most);
+    case DRIFT_UP_DOWN:
+        return 3 * recurrence >= recurrences && 3 * recurrence < 2 * recurrences ? level : 1.0;
+    default:
+        return 1.0;
+    }
+}
+
+void drift_raise_max_epochs(struct workload *workload, enum drift_kind kind, uint64_t recurrences)
+{
+    uint64_t dearest = kind == DRIFT_GROWTH ? recurrences : recurrences - recurrences / 2;
+    double most = ceil(level_factor(kind, recurrences, dearest)) * (double)workload->spec.max_epochs;
+
+    workload->spec.max_epochs = (uint32_t)fmin(most, UINT32_MAX);
 }
 
 double drift_factor(const struct drift *drift, uint64_t recurrence, size_t batch)
 {
-    double moved = moved_octaves(drift, recurrence), factor = level_factor(drift, recurrence);
+    double moved = moved_octaves(drift, recurrence),
+           factor = level_factor(drift->kind, drift->recurrences, recurrence);
     size_t at = 0, unused = 0;
 
     while (at < drift->count && drift->batches[at] != batch)
@@ -169,7 +192,7 @@ double drift_factor(const struct drift *drift, uint64_t recurrence, size_t batch
 
 struct optimum drift_optimum(const struct drift *drift, uint64_t recurrence)
 {
-    double factor = level_factor(drift, recurrence), still_j = INFINITY;
+    double factor = level_factor(drift->kind, drift->recurrences, recurrence), still_j = INFINITY;
     struct optimum optimum = drift->unmoved;
     size_t at = 0;
 

@@ -17,8 +17,14 @@
  *     shift   the best batch size moves by 4 octaves, evenly over the run
  *     jump    it moves by 3 octaves at half time
  *     sine    it swings by 2 octaves to either side, one and a half times
- *     level   every batch size needs 1.8 times the epochs from half time on;
- *             whoever asks for it raises the job's max_epochs to allow for that
+ *     level   every batch size needs 1.8 times the epochs from half time on
+ *     triple  every batch size needs 3 times the epochs from half time on
+ *     growth  every batch size needs 3.5 % more epochs in each recurrence, up to 40 times those of
+ *             the first
+ *     up-down every batch size needs 1.8 times the epochs in the second third of the run
+ *
+ * With the last four, whoever asks for them raises the job's max_epochs first
+ * (drift_raise_max_epochs), or no try could reach its target.
  *
  * Moved by s octaves, a batch size b needs the epochs that b / 2^s needs in the trace (geometric
  * interpolation between its neighbours, constant beyond the ends), times one factor for all that
@@ -26,7 +32,17 @@
  * has more room. Batch sizes with a failed recorded run stay as they are, since a failure cannot
  * be moved.
  */
-enum drift_kind { DRIFT_NONE, DRIFT_SHIFT, DRIFT_JUMP, DRIFT_SINE, DRIFT_LEVEL, DRIFT_COUNT };
+enum drift_kind {
+    DRIFT_NONE,
+    DRIFT_SHIFT,
+    DRIFT_JUMP,
+    DRIFT_SINE,
+    DRIFT_LEVEL,
+    DRIFT_TRIPLE,
+    DRIFT_GROWTH,
+    DRIFT_UP_DOWN,
+    DRIFT_COUNT
+};
 
 extern const char *const drift_names[]; /* by kind, ended by NULL */
 
@@ -43,6 +59,9 @@ struct drift {
     size_t count;
     struct optimum unmoved; /* the best of those that do not move; infinite cost if there is none */
 };
+
+/* Raises max_epochs as many times as the epochs grow over the run. */
+void drift_raise_max_epochs(struct workload *workload, enum drift_kind kind, uint64_t recurrences);
 
 /* Initialises the drift. Borrows the workload, whose eta must be set. FLY_ENOMEM. */
 int drift_init(struct drift *drift, enum drift_kind kind, const struct workload *workload,
