@@ -23,6 +23,8 @@ static const double energies[JOBS] = {0.5, 0.6, 1.2};
 
 static double kept_regrets[JOBS * POLICIES * SEEDS];
 static struct recurrence totals[JOBS * POLICIES * SEEDS];
+static uint8_t dear[JOBS * POLICIES * SEEDS];
+static struct comparison comparisons[JOBS * POLICIES * SEEDS];
 static struct curve curves[JOBS * POLICIES * SEEDS];
 static const struct campaign_plan plan = {.workloads = workloads,
                                           .workload_count = JOBS,
@@ -30,7 +32,7 @@ static const struct campaign_plan plan = {.workloads = workloads,
                                           .seed_count = SEEDS,
                                           .horizons = horizons,
                                           .horizon_count = 1};
-static const struct campaign campaign = {.curves = curves};
+static const struct campaign campaign = {.comparisons = comparisons, .curves = curves};
 
 static int setup(void **state)
 {
@@ -43,8 +45,14 @@ static int setup(void **state)
         totals[i] = (struct recurrence){.energy_j = energy,
                                         .time_s = policy == OURS ? 1.1 * energy : 1.0,
                                         .cost_j = policy == OURS ? 0.9 * energy : 1.0};
-        curves[i] = (struct curve){
-            .positions = horizons, .count = 1, .taken = 1, .regret = &kept_regrets[i], .totals = &totals[i]};
+        dear[i] = (uint8_t)(policy == OURS ? 3 + (i == OURS * SEEDS) : 0); /* one run of six is dear */
+        comparisons[i] = (struct comparison){.completed = 10};
+        curves[i] = (struct curve){.positions = horizons,
+                                   .count = 1,
+                                   .taken = 1,
+                                   .regret = &kept_regrets[i],
+                                   .totals = &totals[i],
+                                   .dear = &dear[i]};
     }
     return 0;
 }
@@ -79,6 +87,8 @@ static void test_figures(void **state)
     check_close(ours.time, 1.1 * cbrt(0.5 * 0.6 * 1.2), 1e-12);
     check_close(ours.worst_cost, 1.08, 1e-12);
     assert_int_equal(ours.worst_cost_job, 2);
+    check_close(ours.runs_dear, 1.0 / 6.0, 1e-12);
+    check_close(ours.near_default, 2.0 / 3.0, 1e-12);
 }
 
 /* Both GPUs of "a" are drawn together: the replicates have two of "a", two of "b", or one of each. */
@@ -105,18 +115,23 @@ static void test_rival_against_itself(void **state)
     check_double(zeus.cost, 1.0);
 }
 
-/* A run that ended early enters no figure, and no pair; it is counted. */
+/* A run that ended early is counted; without a sample it enters no figure, and no pair. */
 static void test_run_that_ended_early(void **state)
 {
     struct standing ours;
 
     (void)state;
+    comparisons[(1 * POLICIES + OURS) * SEEDS] = (struct comparison){.completed = 9, .ended = FLY_EEXHAUSTED};
+    ours = stand(0, JOBS, OURS);
+    assert_int_equal(ours.ended, 1);
+    check_close(ours.regret, (2.0 + 6.0 + 3.05) / 3.0, 1e-12);
     curves[(1 * POLICIES + OURS) * SEEDS].taken = 0;
     ours = stand(0, JOBS, OURS);
     assert_int_equal(ours.ended, 1);
     check_close(ours.regret, (2.0 + 4.0 + 3.05) / 3.0, 1e-12);
     check_close(ours.runs_won, 3.0 / 5.0, 1e-12);
     check_double(ours.regret_worst, 4.0);
+    comparisons[(1 * POLICIES + OURS) * SEEDS + 1] = (struct comparison){.ended = FLY_EEXHAUSTED};
     curves[(1 * POLICIES + OURS) * SEEDS + 1].taken = 0; /* nothing is known of this job */
     ours = stand(0, JOBS, OURS);
     assert_int_equal(ours.ended, 2);

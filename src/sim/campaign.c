@@ -52,6 +52,8 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
         .parameters = plan->parameters,
         .recurrences = work->campaign->recurrences[w],
         .in_order = plan->in_order,
+        .burst = plan->burst,
+        .rest_at_default = plan->rest_at_default,
         .drift = plan->drift == DRIFT_NONE ? NULL : &work->campaign->drifts[w],
         .curve = plan->curves ? &work->campaign->curves[unit->number] : NULL,
         .cancelled = crew_given_up,

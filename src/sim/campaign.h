@@ -30,6 +30,8 @@ struct campaign_plan {
     size_t seed_count;
     uint64_t recurrences; /* of each job; 0: the number published for its workload */
     bool in_order;        /* uses the recorded runs in order; otherwise they are drawn */
+    unsigned burst;       /* as in comparison.h */
+    bool rest_at_default; /* as in comparison.h */
     enum drift_kind drift;
     struct policy_parameters parameters; /* the campaign fills in the seed */
     unsigned threads;                    /* as in crew.h */

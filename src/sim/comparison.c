@@ -3,55 +3,139 @@
 
 #include <math.h>
 
-enum { CANCEL_EVERY = 1024 };
+enum { CANCEL_EVERY = 1024, DEAR_ROW = 10 };
+
+static const double dear_factor = 1.2;
 
 /* Running sums of one side. */
 struct side {
-    struct recurring job;
     struct recurrence totals;
     struct recurrence tail[COMPARISON_TAIL]; /* a ring */
 };
 
 struct race {
     const struct comparison_plan *plan;
+    struct recurring policy_job, baseline_job;
+    struct burst burst; /* the policy's job instead of policy_job, if recurrences come in bursts */
     struct side policy, baseline;
     uint64_t completed;
+    uint64_t alone;       /* of these, by the policy itself */
     uint64_t last_behind; /* recurrences done when the policy was last not cheaper than the default */
     double regret;
+    unsigned dear_row;  /* a bit for each of the last DEAR_ROW recurrences: it was dear */
+    unsigned dear_most; /* set in any row so far */
+    int ended;          /* the code with which the policy's job ended */
 };
 
-static int side_step(struct side *side, uint64_t at, struct fly_error *out_error)
+static size_t burst_size(const struct comparison_plan *plan)
 {
-    struct recurrence *recurrence = &side->tail[at % COMPARISON_TAIL];
-    int code = recurring_run(&side->job, recurrence, out_error);
-
-    if (code < 0)
-        return code;
-    recurrence_add(&side->totals, recurrence);
-    return 0;
+    return plan->burst > 1 ? plan->burst : 1;
 }
 
-static int race_step(struct race *race, struct fly_error *out_error)
+static void side_take(struct side *side, uint64_t at, const struct recurrence *recurrence)
 {
-    const struct optimum *optimum = race->plan->optimum;
-    int code = side_step(&race->policy, race->completed, out_error);
+    side->tail[at % COMPARISON_TAIL] = *recurrence;
+    recurrence_add(&side->totals, recurrence);
+}
 
-    if (code == 0)
-        code = side_step(&race->baseline, race->completed, out_error);
-    if (code < 0)
-        return code;
-    if (optimum != NULL) {
-        double best_j = race->plan->drift == NULL ? optimum->cost_j
-                                                  : drift_optimum(race->plan->drift, race->completed).cost_j;
+static void race_sample(const struct race *race, const struct recurrence *last)
+{
+    if (race->plan->curve != NULL)
+        curve_take(race->plan->curve,
+                   &(struct curve_sample){.completed = race->completed,
+                                          .regret = race->plan->optimum != NULL ? race->regret : NAN,
+                                          .last = last,
+                                          .totals = &race->policy.totals,
+                                          .dear = race->dear_most});
+}
 
-        race->regret += (race->policy.tail[race->completed % COMPARISON_TAIL].cost_j - best_j) / best_j;
+static unsigned count_bits(unsigned bits)
+{
+    unsigned count = 0;
+
+    for (; bits != 0; bits &= bits - 1)
+        count++;
+    return count;
+}
+
+/* Takes one recurrence of both sides. */
+static void race_take(struct race *race, const struct recurrence *ours, const struct recurrence *theirs)
+{
+    const struct comparison_plan *plan = race->plan;
+    unsigned dear;
+
+    side_take(&race->policy, race->completed, ours);
+    side_take(&race->baseline, race->completed, theirs);
+    if (plan->optimum != NULL) {
+        double best_j =
+            plan->drift == NULL ? plan->optimum->cost_j : drift_optimum(plan->drift, race->completed).cost_j;
+
+        race->regret += (ours->cost_j - best_j) / best_j;
     }
+    race->dear_row =
+        (race->dear_row << 1 | (ours->cost_j > dear_factor * theirs->cost_j)) & ((1U << DEAR_ROW) - 1);
+    dear = count_bits(race->dear_row);
+    race->dear_most = dear > race->dear_most ? dear : race->dear_most;
     race->completed++;
     if (!(race->policy.totals.cost_j < race->baseline.totals.cost_j))
         race->last_behind = race->completed;
-    if (race->plan->curve != NULL)
-        curve_take(race->plan->curve, race->completed, optimum != NULL ? race->regret : NAN,
-                   &race->policy.tail[(race->completed - 1) % COMPARISON_TAIL], &race->policy.totals);
+    race_sample(race, ours);
+}
+
+/* Runs the policy's next recurrences, and tells which of them reached their target. */
+static int run_policy(struct race *race, size_t size, struct recurrence *ours, bool *reached,
+                      struct fly_error *out_error)
+{
+    int code;
+
+    if (race->plan->burst <= 1) {
+        code = recurring_run(&race->policy_job, ours, out_error);
+        *reached = code == 0;
+        return code;
+    }
+    code = burst_run(&race->burst, size, out_error);
+    for (size_t i = 0; i < size; i++) {
+        ours[i] = race->burst.sums[i];
+        reached[i] = race->burst.reached[i];
+    }
+    return code;
+}
+
+/* Runs the next recurrences of both sides; the default's own cost is added where the policy's job has ended.
+ */
+static int race_step(struct race *race, struct fly_error *out_error)
+{
+    const struct comparison_plan *plan = race->plan;
+    struct recurrence ours[BURST_MAX] = {{.energy_j = 0.0}}, theirs;
+    bool reached[BURST_MAX] = {false};
+    size_t size = burst_size(plan);
+    int code = 0;
+
+    if (size > plan->recurrences - race->completed)
+        size = (size_t)(plan->recurrences - race->completed);
+    if (race->ended == 0)
+        code = run_policy(race, size, ours, reached, out_error);
+    if (code == FLY_EEXHAUSTED && plan->rest_at_default)
+        race->ended = code;
+    else if (code < 0)
+        return code;
+    for (size_t i = 0; i < size; i++) {
+        struct fly_error error;
+
+        code = recurring_run(&race->baseline_job, &theirs, &error);
+        if (code < 0) {
+            if (race->ended == 0 || code != FLY_EEXHAUSTED)
+                *out_error = error;
+            return code;
+        }
+        race->alone += reached[i];
+        if (!reached[i]) {
+            ours[i].batch = theirs.batch;
+            ours[i].power_limit_w = theirs.power_limit_w;
+            recurrence_add(&ours[i], &theirs);
+        }
+        race_take(race, &ours[i], &theirs);
+    }
     return 0;
 }
 
@@ -84,12 +168,13 @@ static void fill_figures(const struct race *race, double figures[FIGURE_COUNT])
     figures[FIGURE_WHOLE_COST] = change_percent(policy->cost_j, baseline->cost_j);
     figures[FIGURE_REGRET] = race->plan->optimum != NULL ? race->regret : NAN;
     figures[FIGURE_PAID_OFF] = race->last_behind < race->completed ? (double)race->last_behind + 1.0 : NAN;
-    figures[FIGURE_TRIES] = (double)race->policy.job.tries;
+    figures[FIGURE_TRIES] =
+        (double)(race->plan->burst > 1 ? race->burst.job.records : race->policy_job.tries);
 }
 
 static bool given_up(const struct comparison_plan *plan, uint64_t completed)
 {
-    return plan->cancelled != NULL && completed % CANCEL_EVERY == 0 &&
+    return plan->cancelled != NULL && completed % CANCEL_EVERY < burst_size(plan) &&
            plan->cancelled(plan->cancelled_context);
 }
 
@@ -108,15 +193,47 @@ static int run_race(struct race *race, struct comparison *comparison, struct fly
             *out_error = comparison->end;
         return code;
     }
-    comparison->ended = code;
-    comparison->completed = race->completed;
+    comparison->ended = race->ended != 0 ? race->ended : code;
+    comparison->completed = race->alone;
     if (race->completed > 0)
         comparison->last = race->policy.tail[(race->completed - 1) % COMPARISON_TAIL];
     for (int i = 0; i < FIGURE_COUNT; i++)
         comparison->figures[i] = NAN;
-    if (code == 0)
+    if (comparison->ended == 0)
         fill_figures(race, comparison->figures);
     return 0;
+}
+
+/* Prepares the policy's job, in whichever way its recurrences come. */
+static int begin_policy(struct race *race, struct fly_error *out_error)
+{
+    const struct comparison_plan *plan = race->plan;
+    int code;
+
+    if (plan->burst > 1) {
+        code = burst_init(&race->burst, plan->workload, plan->policy, &plan->parameters, out_error);
+        if (code < 0)
+            return code;
+        race->burst.job.environment.drift = plan->drift;
+        race->burst.observer = plan->observer;
+        race->burst.observer_context = plan->observer_context;
+        return 0;
+    }
+    code = recurring_init(&race->policy_job, plan->workload, plan->policy, &plan->parameters, out_error);
+    if (code < 0)
+        return code;
+    race->policy_job.environment.drift = plan->drift;
+    race->policy_job.observer = plan->observer;
+    race->policy_job.observer_context = plan->observer_context;
+    return 0;
+}
+
+static void end_policy(struct race *race)
+{
+    if (race->plan->burst > 1)
+        burst_deinit(&race->burst);
+    else
+        recurring_deinit(&race->policy_job);
 }
 
 int comparison_run(const struct comparison_plan *plan, struct comparison *out_comparison,
@@ -124,27 +241,25 @@ int comparison_run(const struct comparison_plan *plan, struct comparison *out_co
 {
     struct race race = {.plan = plan};
     struct comparison comparison = {0};
-    int code = recurring_init(&race.policy.job, plan->workload, plan->policy, &plan->parameters, out_error);
+    int code = begin_policy(&race, out_error);
 
     if (code < 0)
         return code;
-    code = recurring_init(&race.baseline.job, plan->workload, &batch_policy_default, &plan->parameters,
+    code = recurring_init(&race.baseline_job, plan->workload, &batch_policy_default, &plan->parameters,
                           out_error);
     if (code < 0)
         goto end_policy;
-    race.policy.job.environment.drift = race.baseline.job.environment.drift = plan->drift;
-    race.policy.job.observer = plan->observer;
-    race.policy.job.observer_context = plan->observer_context;
-    if (plan->in_order)
-        code = recurring_in_order(&race.policy.job, out_error);
+    race.baseline_job.environment.drift = plan->drift;
+    if (plan->in_order && plan->burst <= 1)
+        code = recurring_in_order(&race.policy_job, out_error);
     if (code == 0 && plan->in_order)
-        code = recurring_in_order(&race.baseline.job, out_error);
+        code = recurring_in_order(&race.baseline_job, out_error);
     if (code == 0)
         code = run_race(&race, &comparison, out_error);
     if (code == 0)
         *out_comparison = comparison;
-    recurring_deinit(&race.baseline.job);
+    recurring_deinit(&race.baseline_job);
 end_policy:
-    recurring_deinit(&race.policy.job);
+    end_policy(&race);
     return code;
 }

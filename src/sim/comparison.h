@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "sim/burst.h"
 #include "sim/curve.h"
 #include "sim/recurring.h"
 #include "sim/world/oracle.h"
@@ -40,6 +41,11 @@ struct comparison_plan {
     struct policy_parameters parameters;
     uint64_t recurrences;         /* >= 1 */
     bool in_order;                /* uses the recorded runs in order; otherwise they are drawn */
+    unsigned burst;               /* recurrences that start together (burst.h), at most BURST_MAX; 0 and 1:
+                                     each alone; the default's are always alone */
+    bool rest_at_default;         /* after the policy's job has ended early, the default runs instead: each
+                                     recurrence costs what the baseline's does, and those of the end their
+                                     failed tries besides */
     const struct drift *drift;    /* NULL: none; otherwise the optimum follows it */
     recurring_observer *observer; /* of the policy's tries, or NULL */
     void *observer_context;
@@ -50,7 +56,7 @@ struct comparison_plan {
 };
 
 struct comparison {
-    uint64_t completed;           /* recurrences that reached their target */
+    uint64_t completed;           /* recurrences that reached their target under the policy */
     double figures[FIGURE_COUNT]; /* NaN: unknown; all are unknown unless every recurrence completed */
     struct recurrence last;       /* the policy's last one: its knobs at the end */
     int ended;                    /* 0, or the code with which the job ended before its last recurrence */

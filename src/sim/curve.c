@@ -32,29 +32,33 @@ bool curve_init(struct curve *curve, struct arena *arena, const uint64_t *positi
 {
     *curve = (struct curve){.positions = positions, .count = count};
     curve->regret = arena_alloc(arena, count, sizeof curve->regret[0]);
-    if (extent == CURVE_TOTALS)
+    if (extent == CURVE_TOTALS) {
         curve->totals = arena_alloc(arena, count, sizeof curve->totals[0]);
+        curve->dear = arena_alloc(arena, count, sizeof curve->dear[0]);
+    }
     if (extent == CURVE_KNOBS) {
         curve->batch = arena_alloc(arena, count, sizeof curve->batch[0]);
         curve->limit_w = arena_alloc(arena, count, sizeof curve->limit_w[0]);
     }
-    return curve->regret != NULL && (extent != CURVE_TOTALS || curve->totals != NULL) &&
+    return curve->regret != NULL &&
+           (extent != CURVE_TOTALS || (curve->totals != NULL && curve->dear != NULL)) &&
            (extent != CURVE_KNOBS || (curve->batch != NULL && curve->limit_w != NULL));
 }
 
-void curve_take(struct curve *curve, uint64_t completed, double regret, const struct recurrence *recurrence,
-                const struct recurrence *totals)
+void curve_take(struct curve *curve, const struct curve_sample *sample)
 {
     size_t at = curve->taken;
 
-    if (at == curve->count || curve->positions[at] != completed)
+    if (at == curve->count || curve->positions[at] != sample->completed)
         return;
-    curve->regret[at] = regret;
-    if (curve->totals != NULL)
-        curve->totals[at] = *totals;
+    curve->regret[at] = sample->regret;
+    if (curve->totals != NULL) {
+        curve->totals[at] = *sample->totals;
+        curve->dear[at] = (uint8_t)sample->dear;
+    }
     if (curve->batch != NULL) {
-        curve->batch[at] = (uint32_t)recurrence->batch;
-        curve->limit_w[at] = recurrence->power_limit_w;
+        curve->batch[at] = (uint32_t)sample->last->batch;
+        curve->limit_w[at] = sample->last->power_limit_w;
     }
     curve->taken++;
 }

@@ -35,6 +35,15 @@ struct curve {
     uint32_t *batch;           /* index of the batch size at that recurrence; NULL: not recorded */
     double *limit_w;           /* with `batch` */
     struct recurrence *totals; /* sums of all recurrences so far; NULL: not recorded */
+    uint8_t *dear;             /* with `totals`: the most dear recurrences among any ten in a row so far */
+};
+
+/* A sample: what is known after `completed` recurrences. */
+struct curve_sample {
+    uint64_t completed;
+    double regret;
+    const struct recurrence *last, *totals; /* the last recurrence, and the sums of all */
+    unsigned dear;                          /* as curve.dear */
 };
 
 /* What a curve records beside the regret. */
@@ -44,8 +53,7 @@ enum curve_extent { CURVE_REGRET, CURVE_KNOBS, CURVE_TOTALS };
 bool curve_init(struct curve *curve, struct arena *arena, const uint64_t *positions, size_t count,
                 enum curve_extent extent);
 
-/* Takes a sample if one is due after `completed` recurrences: the last of them, and their sums. */
-void curve_take(struct curve *curve, uint64_t completed, double regret, const struct recurrence *recurrence,
-                const struct recurrence *totals);
+/* Takes the sample if one is due after so many recurrences. */
+void curve_take(struct curve *curve, const struct curve_sample *sample);
 
 #endif

@@ -29,7 +29,8 @@ int overlapping_init(struct overlapping *job, const struct workload *workload, c
     struct policy_parameters overlapping = *parameters;
     int code;
 
-    *job = (struct overlapping){.workload = workload, .spec = workload->spec};
+    *job = (struct overlapping){
+        .workload = workload, .spec = workload->spec, .tries_max = OVERLAPPING_TRIES_MAX};
     job->spec.name = name;
     overlapping.overlapping = true;
     arena_init(&job->arena, STATE_MAX);
@@ -137,12 +138,12 @@ static int reap(struct overlapping *job, struct fly_error *out_error)
         record(job, &flight);
     if (flight.ended.outcome == TRIAL_REACHED)
         return 0;
-    if (flight.tries == OVERLAPPING_TRIES_MAX)
+    if (flight.tries == job->tries_max)
         return error_set(
             out_error, FLY_EEXHAUSTED,
-            "submission %llu did not reach its target in %d tries; raise beta, allow more epochs or choose "
+            "submission %llu did not reach its target in %u tries; raise beta, allow more epochs or choose "
             "another target",
-            (unsigned long long)flight.number, OVERLAPPING_TRIES_MAX);
+            (unsigned long long)flight.number, job->tries_max);
     flight.submission.start_s = flight.submission.end_s;
     flight.submission.end_s += took_s;
     return launch(job, &flight, out_error);

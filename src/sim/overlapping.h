@@ -46,6 +46,7 @@ struct overlapping {
     uint64_t launches;
     uint64_t beside; /* launches while another trial was in flight */
     uint64_t records;
+    uint32_t tries_max;           /* of a submission: OVERLAPPING_TRIES_MAX if nobody sets another */
     recurring_observer *observer; /* NULL: none; `recurrence` of a record is its submission */
     void *observer_context;
 };
@@ -59,7 +60,7 @@ void overlapping_deinit(struct overlapping *job);
 /*
  * Ends all trials that end before the submission starts, then starts it. Give submissions by
  * start, ascending. FLY_EEXHAUSTED if the policy has no choice left or a submission failed
- * OVERLAPPING_TRIES_MAX times: the job has ended, which is a result.
+ * tries_max times: the job has ended, which is a result.
  */
 int overlapping_submit(struct overlapping *job, const struct submission *submission,
                        struct fly_error *out_error);

@@ -33,6 +33,8 @@ struct sums {
     double *differences; /* of one job's seeds */
     double wins;
     size_t pairs;
+    size_t reached, dear; /* runs that came so far, and those among them with too many dear recurrences */
+    size_t near;          /* jobs near the default */
     double log_energy, log_time, log_cost;
 };
 
@@ -99,6 +101,24 @@ static void take_pairs(struct sums *sums, size_t workload, struct standing *stan
                &standing->worst_excess, &standing->worst_excess_job);
 }
 
+/* Counts the runs of one job that ended early, and those in which too many recurrences were dear. */
+static void take_runs(struct sums *sums, size_t workload, struct standing *standing)
+{
+    const struct standing_question *question = sums->question;
+    const struct comparison *runs = campaign_cell(sums->plan, sums->campaign, workload, question->policy);
+
+    for (size_t seed = 0; seed < sums->plan->seed_count; seed++) {
+        const struct curve *curve = curve_at(sums, workload, question->policy, seed);
+
+        standing->ended +=
+            runs[seed].ended < 0 && runs[seed].completed < sums->plan->horizons[question->horizon];
+        if (curve == NULL)
+            continue;
+        sums->reached++;
+        sums->dear += curve->dear[question->horizon] > STANDING_DEAR;
+    }
+}
+
 /* Compares one job's totals with the default's, over the seeds at which both reached the horizon. */
 static void take_totals(struct sums *sums, size_t workload, struct standing *standing)
 {
@@ -117,6 +137,7 @@ static void take_totals(struct sums *sums, size_t workload, struct standing *sta
     sums->log_energy += portable_log(ours.energy_j / theirs.energy_j);
     sums->log_time += portable_log(ours.time_s / theirs.time_s);
     sums->log_cost += portable_log(ours.cost_j / theirs.cost_j);
+    sums->near += theirs.cost_j > 0.0 && ours.cost_j <= STANDING_NEAR * theirs.cost_j;
     take_worst(ours.cost_j / theirs.cost_j, workload, &standing->worst_cost, &standing->worst_cost_job);
 }
 
@@ -142,7 +163,6 @@ static void take_regrets(struct sums *sums, struct standing *standing)
         standing->jobs_won += sums->jobs[job].regret < sums->jobs[job].rival_regret;
     }
     pooled = statistics_of(sums->pool, standing->runs);
-    standing->ended = standing->runs - pooled.count;
     standing->regret_p90 = statistics_quantile(sums->pool, pooled.count, 0.9);
     standing->regret_p99 = statistics_quantile(sums->pool, pooled.count, 0.99);
     standing->regret_worst = statistics_quantile(sums->pool, pooled.count, 1.0);
@@ -209,11 +229,14 @@ static int take_all(struct sums *sums, struct standing *standing, struct fly_err
 
         sums->jobs[job].regret = mean_regret(sums, workload, question->policy);
         sums->jobs[job].rival_regret = mean_regret(sums, workload, question->rival);
+        take_runs(sums, workload, standing);
         take_pairs(sums, workload, standing);
         take_totals(sums, workload, standing);
     }
     take_regrets(sums, standing);
     standing->runs_won = sums->pairs > 0 ? sums->wins / (double)sums->pairs : NAN;
+    standing->runs_dear = sums->reached > 0 ? (double)sums->dear / (double)sums->reached : NAN;
+    standing->near_default = (double)sums->near / count;
     standing->energy = portable_exp(sums->log_energy / count);
     standing->time = portable_exp(sums->log_time / count);
     standing->cost = portable_exp(sums->log_cost / count);

@@ -11,8 +11,9 @@
  * `horizons`, at one of them.
  *
  * Seeds are paired: the same seed, recurrence, try and batch size meet the same recorded run under
- * every policy. A run that ended before the horizon is counted in `ended` and enters no figure.
- * Means over jobs give every job the same weight. NaN: unknown.
+ * every policy. A run that ended before the horizon is counted in `ended`; it enters the figures
+ * with the default's costs from there on if the plan has rest_at_default, and else no figure. Means
+ * over jobs give every job the same weight. NaN: unknown.
  */
 struct standing_question {
     size_t first, count;            /* workloads of the plan: the set */
@@ -20,7 +21,7 @@ struct standing_question {
     size_t horizon;                 /* index */
 };
 
-enum { STANDING_REPLICATES = 1000 };
+enum { STANDING_REPLICATES = 1000, STANDING_DEAR = 3 };
 
 struct standing {
     size_t runs;  /* jobs times seeds */
@@ -47,7 +48,16 @@ struct standing {
     double energy, time, cost;
     double worst_cost; /* the dearest job's */
     size_t worst_cost_job;
+    double near_default; /* share of jobs whose cost is at most STANDING_NEAR of the default's */
+
+    /*
+     * Share of runs in which some ten recurrences in a row had more than STANDING_DEAR that cost over 1.2
+     * times what the default costs in the same recurrence with the same luck.
+     */
+    double runs_dear;
 };
+
+#define STANDING_NEAR 1.05
 
 /* Computes it. FLY_ENOMEM. */
 int standing_find(const struct campaign_plan *plan, const struct campaign *campaign,

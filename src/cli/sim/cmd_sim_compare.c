@@ -151,6 +151,7 @@ static struct campaign_plan make_plan(struct sim_compare *sim, const struct cli_
         .seeds = sim->seeds,
         .seed_count = sim->seed_count,
         .recurrences = sim->horizons[sim->horizon_count - 1],
+        .rest_at_default = true,
         .parameters = sim_policy_parameters(&sim->policies, call),
         .threads = thread_option(call),
         .thread_begun = plugin_crash_thread,

@@ -34,7 +34,8 @@ static const struct meaning columns[] = {
     NAME_OF("policy", "policy", "Policy that chooses what to run."),
     NAME_OF("against", "against", "Policy that it is compared with, with the same luck."),
     COUNT_OF("runs", "runs", "Simulated runs: jobs times seeds."),
-    COUNT_OF("ended_early_runs", "ended early", "Runs that ended before; they enter no figure."),
+    COUNT_OF("ended_early_runs", "ended early",
+             "Runs whose search ended before; from there on they pay what the default does."),
     REAL("regret_mean_optimal_runs", "regret", 2, NULL,
          "Mean over jobs of their mean regret, in runs of least expected cost."),
     REAL("regret_p90_optimal_runs", "p90", 2, NULL, "Ninetieth percentile of the regret over all runs."),
@@ -60,6 +61,11 @@ static const struct meaning columns[] = {
          "Change of the cost of the job that gains least or loses most."),
     NAME_OF("dearest_job", "dearest job", "That job."),
     NAME_OF("dearest_job_gpu", "its GPU", "Its GPU."),
+    REAL("near_default_jobs_percent", "near default (%)", 1, "%",
+         "Share of jobs whose cost is at most 5 % above the default's."),
+    REAL("dear_runs_percent", "dear (%)", 1, "%",
+         "Share of runs in which some ten recurrences in a row had more than three that cost over 1.2 times "
+         "what the default costs in the same recurrence with the same luck."),
 };
 const struct quantities compare_report_quantities = {"a set of jobs, a number of recurrences and a policy",
                                                      QUANTITIES(columns)};
@@ -74,7 +80,7 @@ static const struct meaning shown[] = {
     TABLE_SHOWN("worst", MEANING_REAL, 2),        TABLE_SHOWN("jobs won", MEANING_TEXT, 0),
     TABLE_SHOWN("runs won (%)", MEANING_REAL, 1), TABLE_SHOWN("energy (%)", MEANING_REAL, 1),
     TABLE_SHOWN("time (%)", MEANING_REAL, 1),     TABLE_SHOWN("cost (%)", MEANING_REAL, 1),
-    TABLE_SHOWN("ended early", MEANING_WHOLE, 0),
+    TABLE_SHOWN("dear (%)", MEANING_REAL, 1),     TABLE_SHOWN("ended early", MEANING_WHOLE, 0),
 };
 enum { SHOWN_COUNT = sizeof shown / sizeof shown[0] };
 
@@ -177,6 +183,8 @@ static void add_row(struct table *table, const struct row *row)
     add_changes(table, row);
     table_add_real_or(table, change_percent(standing->worst_cost), NULL, no_total);
     add_job(table, row, standing->worst_cost, standing->worst_cost_job, no_total);
+    table_add_real_or(table, 100.0 * standing->near_default, NULL, no_total);
+    table_add_real_or(table, 100.0 * standing->runs_dear, NULL, no_total);
 }
 
 /* "0.31 .. 0.44" and "23 of 24" */
@@ -222,6 +230,7 @@ static void show_row(struct table *table, const struct row *row)
     add_won(table, row);
     add_compared(table, row, 100.0 * standing->runs_won, no_pairs);
     add_changes(table, row);
+    table_add_real_or(table, 100.0 * standing->runs_dear, NULL, no_total);
     table_add_integer(table, (int64_t)standing->ended);
 }
 
@@ -304,8 +313,9 @@ static int say_how(const struct cli_call *call, const struct compare_run *run, s
              "%zu jobs x %zu seeds x %llu recurrences with the same luck for every policy. Regret in optimal "
              "runs;\nratio, jobs and runs won: against %s, with the 95 %% interval of the ratio over "
              "workloads.\nEnergy, time and cost of all recurrences so far: change against the default, "
-             "geometric mean over jobs.\nMeasuring power limits takes %g %% of a batch size's first "
-             "epoch.\n\n",
+             "geometric mean over jobs.\nDear: runs in which some ten recurrences in a row had more than "
+             "three that cost over 1.2 times the default's.\nA search that ended early pays the default's "
+             "costs from there on. Measuring power limits takes %g %% of a\nbatch size's first epoch.\n\n",
              plan->workload_count, plan->seed_count, (unsigned long long)plan->recurrences,
              plan->policies[run->rival].name, 100.0 * plan->parameters.profile_window);
     return cli_emit_text(call, text, out_error);
