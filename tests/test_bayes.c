@@ -355,6 +355,45 @@ static void test_barred(void **state)
     arena_deinit(&life.arena);
 }
 
+/* The state as bytes; their length. */
+static size_t state_bytes(const struct life *life, struct buffer *bytes)
+{
+    buffer_init(bytes, 1 << 16);
+    decider_save(&life->decider, bytes);
+    return bytes->length;
+}
+
+/* A run that it did not propose tells how many epochs its batch size needs, and only if it reached its
+ * target. */
+static void test_seen(void **state)
+{
+    struct trial_ended ended = {.batch = DEFAULT,
+                                .limit_w = 200,
+                                .outcome = TRIAL_NOT_REACHED,
+                                .epochs = 12,
+                                .energy_j = 1.0,
+                                .time_s = 1.0};
+    const struct event seen = {.kind = EVENT_TRIAL_SEEN, .ended = &ended};
+    struct buffer before, after;
+    struct life life;
+
+    (void)state;
+    begin(&life, 0.0);
+    recur(&life, &larger_is_better, NULL, NULL);
+    state_bytes(&life, &before);
+    tell(&life, &seen);
+    assert_int_equal(state_bytes(&life, &after), before.length);
+    assert_memory_equal(after.data, before.data, before.length);
+    buffer_deinit(&after);
+    ended.outcome = TRIAL_REACHED;
+    tell(&life, &seen);
+    assert_int_equal(state_bytes(&life, &after), before.length);
+    assert_memory_not_equal(after.data, before.data, before.length);
+    buffer_deinit(&after);
+    buffer_deinit(&before);
+    arena_deinit(&life.arena);
+}
+
 /* More batch sizes than it reckons with, or a horizon that is none, are refused. */
 static void test_refusals(void **state)
 {
@@ -395,6 +434,7 @@ int main(void)
         cmocka_unit_test(test_level),
         cmocka_unit_test(test_left_after_profile),
         cmocka_unit_test(test_barred),
+        cmocka_unit_test(test_seen),
         cmocka_unit_test(test_refusals),
     };
 

@@ -124,6 +124,18 @@ struct batch_policy {
     enum verdict (*judge)(const void *state, const struct progress_question *question);
 
     /*
+     * A policy with these two chooses pairs of batch size and power limit, and applies the bound on the
+     * slowdown to the pair; the decider asks only if the job has one (decider_chooses_pairs). Both NULL:
+     * it chooses batch sizes alone.
+     *
+     * `choose_limit` gives the point of a profile, known or just measured, at which its batch size runs;
+     * false leaves the choice to the power policy. `keeps_bound` returns whether some limit of the batch
+     * size keeps the bound, as far as known.
+     */
+    bool (*choose_limit)(const void *state, const struct profile_measured *measured, size_t *out_point);
+    bool (*keeps_bound)(const void *state, size_t batch);
+
+    /*
      * Write the state as bytes, and read it back into a state just created with the same spec and
      * parameters. `load` returns whether the bytes were such a state; after false the state must not
      * be used. Raise `version` when the format changes. Both NULL: the state can only be rebuilt by

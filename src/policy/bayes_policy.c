@@ -206,6 +206,15 @@ static void fold_ended(struct bayes_state *state, const struct trial_ended *ende
     belief_fit_epochs(&state->belief);
 }
 
+/* Takes in a run that it did not propose: its epochs are as good as any others. */
+static void fold_seen(struct bayes_state *state, const struct trial_ended *ended)
+{
+    if (ended->outcome != TRIAL_REACHED || !(ended->epochs > 0.0) || !isfinite(ended->epochs))
+        return;
+    belief_take_reached(&state->belief, ended->batch, ended->epochs);
+    belief_fit_epochs(&state->belief);
+}
+
 static void bar(struct bayes_state *state)
 {
     for (size_t i = 0; i < state->spec->batch_count; i++)
@@ -219,6 +228,7 @@ static void bayes_fold(void *opaque, const struct event *event)
     switch (event->kind) {
     case EVENT_RECURRENCE_BEGUN:
     case EVENT_EPOCH_REPORTED:
+    case EVENT_PROFILE_KEPT:
         break;
     case EVENT_TRIAL_PROPOSED:
         state->pending[event->proposed->batch]++;
@@ -228,6 +238,9 @@ static void bayes_fold(void *opaque, const struct event *event)
         break;
     case EVENT_TRIAL_ENDED:
         fold_ended(state, event->ended);
+        break;
+    case EVENT_TRIAL_SEEN:
+        fold_seen(state, event->ended);
         break;
     case EVENT_BATCHES_EXCLUDED:
         state->excluded = event->first_excluded;

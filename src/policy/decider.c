@@ -60,10 +60,39 @@ static double highest_measured_w(const struct profile_measured *measured)
     return highest_w;
 }
 
+bool decider_chooses_pairs(const struct decider *decider)
+{
+    const struct fly_objective *objective = decider->spec->objective;
+
+    return decider->policy->choose_limit != NULL && decider->power == &power_policy_cost &&
+           objective != NULL && isfinite(objective->max_slowdown);
+}
+
+bool decider_keeps_bound(const struct decider *decider, size_t batch)
+{
+    return decider->policy->keeps_bound(decider->policy_state, batch);
+}
+
+/* Returns the point at which the profile's batch size runs; `own` is the power policy's. */
+static size_t point_to_run(const struct decider *decider, const struct profile_measured *measured, size_t own)
+{
+    size_t point;
+
+    return decider_chooses_pairs(decider) &&
+                   decider->policy->choose_limit(decider->policy_state, measured, &point)
+               ? point
+               : own;
+}
+
 int decider_choose(const struct decider *decider, const struct profile_measured *measured, size_t *out_best,
                    struct fly_error *out_error)
 {
-    return choose_point(decider, measured, highest_measured_w(measured), out_best, out_error);
+    size_t own;
+    int code = choose_point(decider, measured, highest_measured_w(measured), &own, out_error);
+
+    if (code == 0)
+        *out_best = point_to_run(decider, measured, own);
+    return code;
 }
 
 static void tell_policy(struct decider *decider, const struct event *event)
@@ -78,6 +107,7 @@ static int fold_profile(struct decider *decider, const struct profile_measured *
 {
     struct profile_measured told = *measured;
     struct decider_profile profile = {.count = measured->count,
+                                      .units_per_epoch = measured->units_per_epoch,
                                       .highest_limit_w = highest_measured_w(measured)};
     int code = choose_point(decider, measured, profile.highest_limit_w, &profile.best, out_error);
     if (code < 0)
@@ -87,6 +117,7 @@ static int fold_profile(struct decider *decider, const struct profile_measured *
         return error_no_memory(out_error);
     memcpy(profile.points, measured->points, measured->count * sizeof profile.points[0]);
     decider->profiles[measured->batch] = profile;
+    told.points = profile.points;
     told.best = profile.best;
     tell_policy(decider, &(struct event){.kind = EVENT_PROFILE_MEASURED, .measured = &told});
     return 0;
@@ -132,6 +163,8 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
     case EVENT_EPOCH_REPORTED:
     case EVENT_BATCHES_EXCLUDED:
     case EVENT_BATCH_GIVEN_UP:
+    case EVENT_TRIAL_SEEN:
+    case EVENT_PROFILE_KEPT:
         break;
     }
     if (code == 0 && event->kind != EVENT_PROFILE_MEASURED)
@@ -157,11 +190,23 @@ bool decider_wants_profile(const struct decider *decider, const struct proposal 
     return proposal->limit_rule == LIMIT_PROFILED && decider->profiles[proposal->batch].points == NULL;
 }
 
+static struct profile_measured kept_profile(const struct decider_profile *profile, size_t batch)
+{
+    return (struct profile_measured){.batch = batch,
+                                     .points = profile->points,
+                                     .count = profile->count,
+                                     .units_per_epoch = profile->units_per_epoch,
+                                     .best = profile->best};
+}
+
 double decider_limit_w(const struct decider *decider, const struct proposal *proposal)
 {
     const struct decider_profile *profile = &decider->profiles[proposal->batch];
+    const struct profile_measured kept = kept_profile(profile, proposal->batch);
 
-    return proposal->limit_rule == LIMIT_FIXED ? proposal->limit_w : profile->points[profile->best].limit_w;
+    if (proposal->limit_rule == LIMIT_FIXED)
+        return proposal->limit_w;
+    return profile->points[point_to_run(decider, &kept, profile->best)].limit_w;
 }
 
 static int ask_epochs(const struct decider *decider, const struct epoch_question *question,
@@ -227,6 +272,7 @@ void decider_save(const struct decider *decider, struct buffer *bytes)
 
         bytes_put_u64(bytes, profile->count);
         bytes_put_u64(bytes, profile->best);
+        bytes_put_double(bytes, profile->units_per_epoch);
         bytes_put_double(bytes, profile->highest_limit_w);
         for (size_t point = 0; point < profile->count; point++) {
             bytes_put_double(bytes, profile->points[point].limit_w);
@@ -244,6 +290,7 @@ static int load_profile(struct decider *decider, struct decider_profile *out_pro
     struct decider_profile profile = {.count = (size_t)bytes_up_to(bytes, JOB_LIMITS_MAX)};
 
     profile.best = (size_t)bytes_up_to(bytes, profile.count > 0 ? profile.count - 1 : 0);
+    profile.units_per_epoch = bytes_double(bytes);
     profile.highest_limit_w = bytes_double(bytes);
     if (profile.count > 0) {
         profile.points = arena_alloc(decider->arena, profile.count, sizeof profile.points[0]);
@@ -273,6 +320,10 @@ int decider_load(struct decider *decider, struct bytes_reader *bytes, struct fly
     if (bytes->failed || !decider->policy->load(decider->policy_state, bytes))
         return 1;
     for (size_t i = 0; i < decider->spec->batch_count; i++) {
+        const struct profile_measured kept = kept_profile(&decider->profiles[i], i);
+
+        if (kept.count > 0)
+            tell_policy(decider, &(struct event){.kind = EVENT_PROFILE_KEPT, .measured = &kept});
         if (decider->streaks[i].given_up)
             tell_policy(decider, &(struct event){.kind = EVENT_BATCH_GIVEN_UP, .given_up = i});
     }

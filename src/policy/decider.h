@@ -37,7 +37,8 @@
 struct decider_profile {
     struct fly_power_point *points; /* NULL until measured */
     size_t count;
-    size_t best; /* index of the point that the power policy chose */
+    size_t best;            /* index of the point that the power policy chose */
+    double units_per_epoch; /* as in profile_measured */
     double highest_limit_w;
 };
 
@@ -53,7 +54,7 @@ struct decider {
     uint64_t ended;                   /* trials that have ended */
 };
 
-enum { DECIDER_STATE_VERSION = 2 }; /* version of decider_save's format, besides the policy's own */
+enum { DECIDER_STATE_VERSION = 3 }; /* version of decider_save's format, besides the policy's own */
 
 /*
  * Borrows spec, policies and arena for the lifetime of the decider. Call decider_deinit, before
@@ -94,7 +95,20 @@ double decider_limit_w(const struct decider *decider, const struct proposal *pro
 int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j, double epoch_time_s,
                       uint32_t *out_epochs, struct fly_error *out_error);
 
-/* Gives the point that folding this profile would choose; errors as decider_fold. */
+/*
+ * Returns whether the policy chooses pairs of batch size and power limit within the job's bound on the
+ * slowdown. Else the bound holds for the limits of each batch size by themselves, and whoever runs
+ * the job must apply it to batch sizes.
+ */
+bool decider_chooses_pairs(const struct decider *decider);
+
+/* Returns whether the batch size keeps the bound, for a policy that chooses pairs. */
+bool decider_keeps_bound(const struct decider *decider, size_t batch);
+
+/*
+ * Gives the point of this profile at which its batch size would run, folded or not; errors as
+ * decider_fold.
+ */
 int decider_choose(const struct decider *decider, const struct profile_measured *measured, size_t *out_best,
                    struct fly_error *out_error);
 

@@ -57,7 +57,8 @@ struct proposal {
 /* The power profile of one batch size, per epoch or per unit of work that is a part of one. */
 struct profile_measured {
     size_t batch;
-    const struct fly_power_point *points; /* borrowed; the fold makes a copy */
+    const struct fly_power_point *points; /* borrowed; the fold makes a copy, of which the policy is told and
+                                             which lasts as long as its state */
     size_t count;                         /* 1 .. JOB_LIMITS_MAX */
     double units_per_epoch;               /* units of the points' work in an epoch; 0: not known */
     size_t best; /* the point that the power policy chose; the decider sets it for batch-size policies */
@@ -116,15 +117,18 @@ enum event_kind {
     EVENT_TRIAL_ENDED,
     EVENT_BATCHES_EXCLUDED, /* the larger ones do not fit into the GPUs */
     EVENT_BATCH_GIVEN_UP,   /* its trials crash again and again; the decider itself makes this event */
+    EVENT_TRIAL_SEEN,       /* a trial that the policy did not propose has ended, such as a control */
+    EVENT_PROFILE_KEPT,     /* a loaded state had this profile; the decider itself makes this event */
 };
 
 struct event {
     enum event_kind kind;
     union {
         const struct proposal *proposed;
-        const struct profile_measured *measured;
+        const struct profile_measured *measured; /* or kept */
         const struct epoch_reported *reported;
-        const struct trial_ended *ended;
+        const struct trial_ended
+            *ended;            /* or seen; its numbers of trial, recurrence and try then say nothing */
         size_t first_excluded; /* index of the smallest batch size that does not fit; it never rises */
         size_t given_up;       /* index of the batch size; may be reported twice */
     };

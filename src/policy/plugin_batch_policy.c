@@ -175,6 +175,8 @@ static void plugin_fold(void *opaque, const struct event *event)
     switch (event->kind) {
     case EVENT_RECURRENCE_BEGUN:
     case EVENT_EPOCH_REPORTED:
+    case EVENT_TRIAL_SEEN:
+    case EVENT_PROFILE_KEPT:
     case EVENT_BATCH_GIVEN_UP:
     case EVENT_BATCHES_EXCLUDED: /* the job makes sure that these are not run */
         break;

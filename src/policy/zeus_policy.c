@@ -223,6 +223,8 @@ static void zeus_fold(void *opaque, const struct event *event)
         break;
     case EVENT_PROFILE_MEASURED:
     case EVENT_EPOCH_REPORTED:
+    case EVENT_TRIAL_SEEN:
+    case EVENT_PROFILE_KEPT:
         break;
     case EVENT_TRIAL_ENDED:
         fold_ended(state, event->ended);

@@ -203,6 +203,8 @@ static void server_fold(void *opaque, const struct event *event)
     case EVENT_RECURRENCE_BEGUN:
     case EVENT_PROFILE_MEASURED:
     case EVENT_EPOCH_REPORTED:
+    case EVENT_TRIAL_SEEN:
+    case EVENT_PROFILE_KEPT:
         break;
     case EVENT_TRIAL_PROPOSED:
         fold_proposed(state, event->proposed);

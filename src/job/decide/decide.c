@@ -117,7 +117,8 @@ static int choose_by_policy(struct choosing *choosing, struct fly_error *out_err
     } else if (decider_gave_up(&line->decider, choosing->proposal.batch)) {
         choosing->given_up = line->spec->batches[choosing->proposal.batch].size;
         choose_best(choosing, REASON_NO_CHOICE);
-    } else if (line->facts[choosing->proposal.batch].reached >= BOUND_EVIDENCE &&
+    } else if (!decider_chooses_pairs(&line->decider) &&
+               line->facts[choosing->proposal.batch].reached >= BOUND_EVIDENCE &&
                !job_line_keeps_bound(line, choosing->proposal.batch)) {
         choose_best(choosing, REASON_BOUND);
     } else {

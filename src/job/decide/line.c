@@ -218,6 +218,8 @@ bool job_line_keeps_bound(const struct job_line *line, size_t batch)
     const struct batch_facts *facts = &line->facts[batch];
     double reference_s = job_line_reference_s(line);
 
+    if (decider_chooses_pairs(&line->decider))
+        return decider_keeps_bound(&line->decider, batch);
     if (batch == line->spec->default_batch || facts->reached == 0 || isnan(reference_s))
         return true;
     return facts->reached_time_s / (double)facts->reached <=

@@ -57,7 +57,10 @@ double job_line_longest_s(const struct job_line *line, size_t batch);
 /* The time to which the bound refers, that of the default; NAN when not known. */
 double job_line_reference_s(const struct job_line *line);
 
-/* Whether the batch size keeps the bound, as far as known. */
+/*
+ * Whether the batch size keeps the bound, as far as known: by its limits for a policy that chooses pairs,
+ * else by the time that it took.
+ */
 bool job_line_keeps_bound(const struct job_line *line, size_t batch);
 
 /*

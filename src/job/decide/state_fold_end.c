@@ -48,9 +48,9 @@ static int tell_end(const struct folding *folding, const struct ended_record *re
         .energy_j = record->energy_j,
         .time_s = record->time_s};
 
-    if (!trial->counted)
-        return 0;
-    return fold_tell(folding, trial->line, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
+    return fold_tell(
+        folding, trial->line,
+        &(struct event){.kind = trial->counted ? EVENT_TRIAL_ENDED : EVENT_TRIAL_SEEN, .ended = &ended});
 }
 
 static int fold_expiry(struct folding *folding, const struct ended_record *record)
