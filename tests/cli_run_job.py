@@ -343,6 +343,25 @@ def test_tunes_the_limit():
         tap.equal(json.loads(profile[0])["limit_w"], chosen)
 
 
+def test_left_after_its_profile():
+    """Whose steps take so long that no epoch is worth it: its profile shows that some steps after it began, and the next try follows."""
+    fresh()
+    train = f"{LIBRARIES / 'flyball-emulator'} train --gpu 0 --sample-ms 0.01 --batch-size 256 --epochs 1"
+    script = (f"if [ {{batch_size}} = 32 ]; then {train} --step-ms 5.5 --steps 300; else {train} --step-ms 60 --steps 600; fi"
+              " && echo 'epoch 1 metric 1' >&$FLYBALL_STEP_FD && sleep 60")
+    keywords = {"definition": DEFINITION[:-1], "program": ["sh", "-c", script],
+                "options": ["--policy", "zeus", "--tries", "3", "--profile-steps", "10", "--grace", "2", "--power-limits", "400,250"]}
+    with machine(*EXACT, gpus=1):
+        result, said = run(**keywords)
+        tap.equal((result.returncode, tries(said)), (0, [(32, "reached")]), result.stderr)
+        result, said = run(**keywords)
+        tap.equal((result.returncode, tries(said)), (0, [(16, "stopped"), (64, "stopped"), (32, "reached")]), result.stderr)
+        tap.contains(result.stderr, "not one epoch fits below its bound")
+    tap.equal(ends(), ["reached", "refused", "refused", "reached"])
+    for body, attempts in rows("SELECT body, (SELECT count(*) FROM event WHERE kind = 'epoch' AND trial = ended.trial) FROM event AS ended WHERE kind = 'ended'"):
+        tap.equal((json.loads(body)["energy_j"] > 0, attempts), (True, json.loads(body)["outcome"] == "reached"), body)
+
+
 def test_usage():
     for options, piece in ((["--tries", "2"], "--tries is about --job without --tune"), (["--job", "j", "--tune", "--tries", "2"], "--job without --tune"),
                            (["--job", "j", "--knob", "clock"], "--knob is about --tune"), (["--job", "j", "--batch-sizes", "1,2"], "a job is defined by"), (["--job", "j", *DEFINITION, "--metric-regex", "("], "bad value '('"),

@@ -138,17 +138,20 @@ static bool live_try(struct job_fixture *fixture, const struct run *run, struct 
     epoch = &workload->batches[batch].points[point];
     target_epoch = environment_target_epoch(
         environment, &(struct training_order){recurrence, proposal.try_number, batch, cap}, &path);
-    training = environment_train(workload, batch, point, target_epoch, cap, profiling);
+    training = environment_train(workload, batch, point, target_epoch, cap,
+                                 environment_profiled(environment, profiling, cap));
     if (!training.ran) {
         job_fixture_end(fixture, &(struct job_end){.job = spec->name,
                                                    .trial = proposal.trial,
                                                    .attempt = 1,
                                                    .outcome = TRIAL_REFUSED,
-                                                   .energy_j = 0.0,
-                                                   .time_s = 0.0});
-        return false;
+                                                   .energy_j = training.energy_j,
+                                                   .time_s = training.time_s});
+        if (!(training.time_s > 0.0))
+            return false;
+    } else {
+        report_training(fixture, run, &proposal, &training, epoch->time_s * epoch->power_w, epoch->time_s);
     }
-    report_training(fixture, run, &proposal, &training, epoch->time_s * epoch->power_w, epoch->time_s);
     sim_tries_keep(out_tries, &(struct try_record){.recurrence = recurrence,
                                                    .number = out_tries->count,
                                                    .batch_size = proposal.batch_size,
@@ -169,6 +172,7 @@ static void live(struct job_fixture *fixture, const struct run *run, size_t trie
 
     environment_init(&environment, &run->workload, run->workload.spec.name, run->parameters.seed,
                      run->parameters.generator);
+    environment.profile_window = run->parameters.profile_window;
     job_fixture_define(fixture, &definition);
     for (uint64_t recurrence = 0; out_tries->count < tries; recurrence++) {
         if (run->new_process)
@@ -220,14 +224,17 @@ static void test_known_jobs(void **state)
     }
 }
 
-/* A policy that learns from epochs: a job's log tells them as the simulator does. */
+/*
+ * A policy that learns from epochs, and leaves a batch size after its profile: a job's log tells it as the
+ * simulator does.
+ */
 static void test_bayes(void **state)
 {
     (void)state;
     for (size_t job = 0; job < known_job_count; job++) {
         struct run run = {.policy = &batch_policy_bayes,
                           .recurrences = RECURRENCES,
-                          .parameters = {.beta = 2.0, .seed = 5},
+                          .parameters = {.beta = 2.0, .seed = 5, .profile_window = 0.1},
                           .new_process = job % 2 == 0};
 
         sim_tries_workload("v100", job, &run.workload);

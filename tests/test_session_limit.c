@@ -180,6 +180,45 @@ static void test_no_epoch_fits(void **state)
     scene_end(&scene);
 }
 
+/* The profile was there only after epochs had ended: if these were all, training is told at its next step. */
+static void test_epochs_are_spent(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    for (uint32_t epochs = 0; epochs < 3; epochs++) {
+        scene_begin(&scene);
+        scene.fake.proposals[0].wants_profile = true;
+        scene.fake.proposals[0].known_units_per_epoch = 900.0;
+        scene.fake.choice = (struct job_choice){.limit_w = 225.0, .epochs = epochs};
+        scene_open(&scene);
+        assert_int_equal(train_epoch(&scene, 20, 0.1), FLY_GO_ON);
+        assert_int_equal(train_epoch(&scene, 5000, 0.1), epochs < 2 ? FLY_STOP : FLY_GO_ON);
+        assert_int_equal(scene.fake.report_count, epochs < 2 ? 1 : 2);
+        check_double(scene.fake.profile.units_per_epoch, 900.0);
+        assert_int_equal(fly_session_try_again(scene.session), epochs < 2);
+        if (epochs < 2)
+            assert_int_equal(scene.fake.ends[0].outcome, TRIAL_STOPPED);
+        scene_end(&scene);
+    }
+}
+
+/* The profile is there as its first epoch ends: then the report's answer counts. */
+static void test_no_epoch_fits_at_its_end(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    scene.fake.proposals[0].wants_profile = true;
+    scene.fake.choice = (struct job_choice){.limit_w = 225.0, .epochs = 0};
+    scene_open(&scene);
+    assert_int_equal(train_epoch(&scene, 800, 0.1), FLY_GO_ON);
+    assert_int_equal(scene.fake.report_count, 1);
+    assert_int_equal(train_epoch(&scene, 5, 0.1), FLY_GO_ON);
+    scene_end(&scene);
+}
+
 static void test_leaves_limits(void **state)
 {
     struct scene scene;
@@ -206,6 +245,8 @@ int main(void)
         cmocka_unit_test_teardown(test_known_profile, forget),
         cmocka_unit_test_teardown(test_profile_kept, forget),
         cmocka_unit_test_teardown(test_no_epoch_fits, forget),
+        cmocka_unit_test_teardown(test_epochs_are_spent, forget),
+        cmocka_unit_test_teardown(test_no_epoch_fits_at_its_end, forget),
         cmocka_unit_test_teardown(test_leaves_limits, forget),
     };
 

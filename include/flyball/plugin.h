@@ -111,7 +111,7 @@ struct fly_batch_decision {
 enum fly_trial_outcome {
     FLY_TRIAL_REACHED,     /* its target */
     FLY_TRIAL_NOT_REACHED, /* within its epochs */
-    FLY_TRIAL_REFUSED,     /* epoch_cap gave 0 epochs: nothing ran */
+    FLY_TRIAL_REFUSED,     /* epoch_cap gave 0 epochs: nothing ran, or only its power profile */
     /* Of live jobs alone, never in a simulation; ignore what is new to you. */
     FLY_TRIAL_STOPPED,       /* at its epoch_cap, or by itself before its epochs were done */
     FLY_TRIAL_OUT_OF_MEMORY, /* this batch size and larger ones will not be run again */

@@ -187,8 +187,8 @@ FLY_API void fly_session_resumed(struct fly_session *session, uint32_t epochs_do
 /*
  * Call these around the steps of an epoch, and before each step. Evaluation lies
  * outside: it counts as energy and time of the training, but for no power profile.
- * FLY_STOP if not one epoch fits: then report nothing. A call takes a few nanoseconds
- * once the limit is settled.
+ * FLY_STOP if the power profile shows that no further epoch fits: then report nothing.
+ * A call takes a few nanoseconds once the limit is settled.
  */
 FLY_API void fly_session_epoch_begin(struct fly_session *session);
 FLY_API enum fly_answer fly_session_step_begin(struct fly_session *session);

@@ -46,6 +46,8 @@ struct policy_parameters {
     double horizon;        /* recurrences that are still expected, each time; 0: 50 */
     double profile_window; /* share of its first epoch after which a trial is profiled and may end; 0: all of
                               it */
+    double profile_steps;  /* steps in which a live profile measures each limit: they say what share it was of
+                              an epoch, where that is known in steps; 0: it is always profile_window */
 };
 
 enum { POLICY_WINDOW_MAX = 65536 };

@@ -30,7 +30,8 @@ static const double best_known_stop = 3.0;        /* of its expected cost */
 struct bayes_state {
     const struct job_spec *spec;
     double horizon;
-    double profile_window; /* 0: a profile takes the whole first epoch */
+    double profile_window; /* 0: a profile takes the whole first epoch; else as of the newest one, if told */
+    double profile_steps;  /* of each limit of a profile; 0: not told */
     struct belief belief;
     double
         profile_extra;  /* what profiling a whole epoch costs beyond it, as a share; of the newest profile */
@@ -80,6 +81,7 @@ static int bayes_create(const struct batch_policy *self, const struct job_spec *
         .spec = spec,
         .horizon = parameters->horizon > 0.0 ? parameters->horizon : default_horizon,
         .profile_window = parameters->profile_window,
+        .profile_steps = parameters->profile_steps,
         .profile_extra = unknown_profile_extra,
         .excluded = count,
         .cannot_run = arena_alloc(arena, count, sizeof state->cannot_run[0]),
@@ -117,6 +119,14 @@ static struct choice open_choice(const struct bayes_state *state, const uint32_t
 
 /* ---- the fold ---- */
 
+/* A unit that is no part of an epoch says nothing of steps. */
+static void fold_window(struct bayes_state *state, const struct profile_measured *measured)
+{
+    if (state->profile_steps > 0.0 && measured->units_per_epoch > 1.0)
+        state->profile_window =
+            fmin(state->profile_steps * (double)measured->count / measured->units_per_epoch, 1.0);
+}
+
 static void fold_profile(struct bayes_state *state, const struct profile_measured *measured)
 {
     const struct job_spec *spec = state->spec;
@@ -134,6 +144,7 @@ static void fold_profile(struct bayes_state *state, const struct profile_measure
     }
     if (!(best > 0.0) || !isfinite(sum))
         return;
+    fold_window(state, measured);
     state->profile_extra = fmax(sum / ((double)measured->count * best) - 1.0, 0.0);
     belief_take_cost(&state->belief, measured->batch, best * measured->units_per_epoch, true);
     belief_fit_cost(&state->belief);
@@ -338,6 +349,7 @@ static void bayes_save(const void *opaque, struct buffer *bytes)
     const struct bayes_state *state = opaque;
 
     bytes_put_double(bytes, state->profile_extra);
+    bytes_put_double(bytes, state->profile_window);
     bytes_put_u64(bytes, state->doublings);
     bytes_put_u64(bytes, state->excluded);
     for (size_t i = 0; i < state->spec->batch_count; i++)
@@ -352,6 +364,7 @@ static bool bayes_load(void *opaque, struct bytes_reader *bytes)
     struct bayes_state *state = opaque;
 
     state->profile_extra = bytes_double(bytes);
+    state->profile_window = bytes_double(bytes);
     state->doublings = (uint32_t)bytes_up_to(bytes, DOUBLINGS_MAX);
     state->excluded = (size_t)bytes_up_to(bytes, state->spec->batch_count);
     for (size_t i = 0; i < state->spec->batch_count; i++)

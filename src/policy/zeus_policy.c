@@ -9,7 +9,7 @@
  * it has some habits that other policies should not copy:
  * - a failed trial enters the beliefs with the cost at which it was stopped, which is less than
  *   what it would have cost;
- * - a trial refused before its first epoch enters with 100 times its bound;
+ * - a trial refused in its first epoch enters with 100 times its bound;
  * - the first trial of a size includes its power profile, and stays in the mean;
  * - the least cost includes a recurrence's failed tries;
  * - the power limit and the stopping rule weigh time with the highest limit of the batch size,
@@ -19,8 +19,8 @@
  *
  * With overlapping recurrences (policy_parameters.overlapping) it is the published group
  * simulator's policy: while a trial runs, others take the cheapest batch size so far; the least
- * cost is that of a single trial; and a refused trial enters as if it had cost nothing, so as the
- * best there is.
+ * cost is that of a single trial; and a trial refused before it began enters as if it had cost
+ * nothing, so as the best there is.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -162,6 +162,13 @@ static void fold_in_vain(struct zeus_state *state, size_t batch)
         state->exploring = false;
 }
 
+/* The published group simulator refuses trials before they begin, never after their profile. */
+static double refused_cost_j(const struct zeus_state *state, const struct trial_ended *ended)
+{
+    return state->overlapping && ended->time_s == 0.0 ? 0.0
+                                                      : refused_penalty * state->beta * state->least_cost_j;
+}
+
 static void fold_ended(struct zeus_state *state, const struct trial_ended *ended)
 {
     bool reached = ended->outcome == TRIAL_REACHED;
@@ -172,8 +179,7 @@ static void fold_ended(struct zeus_state *state, const struct trial_ended *ended
         return;
     }
     if (ended->outcome == TRIAL_REFUSED) {
-        cost_j = state->overlapping ? 0.0 : refused_penalty * state->beta * state->least_cost_j;
-        observe(state, ended->batch, false, cost_j);
+        observe(state, ended->batch, false, refused_cost_j(state, ended));
         return;
     }
     cost_j = fly_cost(state->spec->eta, state->spec->max_power_w, ended->energy_j, ended->time_s);

@@ -175,7 +175,11 @@ struct job_proposal {
      */
     struct fly_power_point known[JOB_KNOWN_MAX];
     size_t known_count;
-    double known_units_per_epoch; /* units of the points' work per epoch, as in the profile; NAN: not known */
+    /*
+     * Units of the points' work per epoch, as in the profile; with wants_profile, where units are steps, as
+     * other batch sizes showed, rounded up. NAN: not known.
+     */
+    double known_units_per_epoch;
     /*
      * Mean number of epochs in which trials of this batch size reached the target so far, on all hardware;
      * max_epochs when training does not stop there. NAN: none has reached it yet.

@@ -274,7 +274,8 @@ static const struct shape_field proposal_rows[] = {
      .beside = offsetof(struct job_proposal, known_count), .longest = JOB_KNOWN_MAX, .shape = &shape_point,
      .about = "with wants_profile: points that need not be measured again; else the whole profile"},
     OR_NUMBER(job_proposal, known_units_per_epoch, SHAPE_ABOVE_0, SHAPE_UNKNOWN,
-              "of the known points' work; null: not known"),
+              "of the known points' work; with wants_profile, steps as other batch sizes showed; null: not "
+              "known"),
     OR_NUMBER(job_proposal, expected_epochs, SHAPE_ABOVE_0, SHAPE_UNKNOWN,
               "to the target, the mean of this batch size so far; null: none has reached it"),
 };

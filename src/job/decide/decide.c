@@ -333,7 +333,7 @@ int decide_profile(const struct job_state *state, const struct job_trial *trial,
     } else if (trial->capped && !record->folded) {
         code = job_line_epochs(line, trial->batch, record->limit_w, &known, &epochs, out_error);
     }
-    record->refused = known && epochs == 0 && state->definition.one_at_a_time;
+    record->refused = known && epochs == 0 && trial->epochs_done == 0;
     record->epochs = !trial->capped ? epochs : known ? epochs + (epochs == 0 && !record->refused) : 0;
     return code;
 }

@@ -10,6 +10,9 @@
 
 enum { GIB_SHIFT = 30 };
 
+/* By how much the samples of an epoch may differ between batch sizes, beside those of one batch. */
+static const double samples_apart = 1.05;
+
 static uint64_t whole_gib(uint64_t bytes)
 {
     return (bytes + (1u << (GIB_SHIFT - 1))) >> GIB_SHIFT;
@@ -281,6 +284,31 @@ int job_line_epochs(const struct job_line *line, size_t batch, double limit_w, b
                                  point->time_s * units, out_epochs, out_error);
     }
     return 0;
+}
+
+/* An epoch has as many samples at every batch size, where units are steps; a unit may be a whole epoch too.
+ */
+double job_line_units(const struct job_line *line, size_t batch)
+{
+    const struct batch_choice *batches = line->spec->batches;
+    double most = INFINITY, least = 0.0, nearest = INFINITY, samples = 0.0;
+
+    if (line->facts[batch].units_per_epoch > 0.0)
+        return line->facts[batch].units_per_epoch;
+    for (size_t i = 0; i < line->spec->batch_count; i++) {
+        double units = line->facts[i].units_per_epoch, size = batches[i].size;
+        double apart = fabs(size - batches[batch].size);
+
+        if (!(units > 1.0))
+            continue;
+        most = fmin(most, (units + 1.0) * size); /* the last batch may be smaller, or left out */
+        least = fmax(least, (units - 1.0) * size);
+        if (apart < nearest) {
+            nearest = apart;
+            samples = units * size;
+        }
+    }
+    return least <= samples_apart * most ? ceil(samples / batches[batch].size) : 0.0;
 }
 
 /* ---- what was observed ---- */

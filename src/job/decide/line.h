@@ -40,6 +40,12 @@ struct line_observation {
 
 void job_line_observe(struct job_line *line, const struct line_observation *observed);
 
+/*
+ * The units of work in an epoch: of the batch size's own profile, else as many as the nearest profiled batch
+ * size shows by its samples. 0: not known, or the others do not agree.
+ */
+double job_line_units(const struct job_line *line, size_t batch);
+
 /* ---- for decisions ---- */
 
 /*

@@ -14,6 +14,12 @@
 
 enum { DEFINITION_BYTES = 1 << 20 };
 
+/*
+ * The share of an epoch that a live power profile takes, until one is known; and its steps under each limit,
+ * warm-up included.
+ */
+static const double live_profile_window = 0.1, live_profile_steps = 50.0;
+
 void job_state_init(struct job_state *state)
 {
     *state = (struct job_state){.pin_limit_w = NAN, .reference_per_kwh = NAN};
@@ -57,7 +63,9 @@ int job_state_define(struct job_state *state, const struct job_definition *defin
                                                    .pruning_rounds = definition->pruning_rounds,
                                                    .explorations = definition->explorations,
                                                    .prior_mean = definition->prior_mean,
-                                                   .prior_precision = definition->prior_precision};
+                                                   .prior_precision = definition->prior_precision,
+                                                   .profile_window = live_profile_window,
+                                                   .profile_steps = live_profile_steps};
     if (state->objective_from == 0)
         state->objective = definition->objective;
     state->control_every = definition->control_every;

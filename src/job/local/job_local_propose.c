@@ -16,7 +16,10 @@ static void tell_known(const struct job_line *line, size_t batch, struct job_pro
 {
     const struct decider_profile *whole = &line->decider.profiles[batch];
     const struct profile_part *part = &line->parts[batch];
+    double units = job_line_units(line, batch);
 
+    if (units > 0.0)
+        proposal->known_units_per_epoch = units;
     if (proposal->wants_profile) {
         proposal->known_count = part->count;
         for (size_t i = 0; i < part->count; i++)
@@ -27,8 +30,6 @@ static void tell_known(const struct job_line *line, size_t batch, struct job_pro
     for (size_t i = 0; i < proposal->known_count; i++)
         proposal->known[i] =
             whole->points[whole->count <= JOB_KNOWN_MAX ? i : i * (whole->count - 1) / (JOB_KNOWN_MAX - 1)];
-    if (proposal->known_count > 0 && line->facts[batch].units_per_epoch > 0.0)
-        proposal->known_units_per_epoch = line->facts[batch].units_per_epoch;
 }
 
 /* The expected epochs, which depend on the batch size but not on the hardware. */

@@ -59,7 +59,7 @@ enum fly_answer fly_session_step_begin(struct fly_session *session)
     if (!session->count.open)
         fly_session_epoch_begin(session);
     session_limit_step(session);
-    if (!session->limit.refused)
+    if (!session->limit.refused && !session->limit.spent)
         return FLY_GO_ON;
     session->answer = FLY_STOP;
     session->stop = JOB_STOP_COST;

@@ -48,7 +48,8 @@ struct session_limit {
     bool measured;           /* the tuner is done with the profile */
     bool goes_on;            /* it continues a profile that earlier trainings began */
     size_t told;             /* how many of its points the log has or will have */
-    bool refused;            /* the log says that no epoch fits in the bound */
+    bool refused;            /* the log says that no epoch fits in the bound, before one had ended */
+    bool spent;              /* the epochs that the log's choice allows have ended already */
     bool asked;              /* the log may still send its choice */
     double choice_w;         /* chosen from the profile by the log or the tuner; NAN: none */
     double start_w;          /* the limit that stood before */

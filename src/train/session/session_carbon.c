@@ -79,7 +79,7 @@ static const char *reason_to_stay(const struct fly_session *session)
 static double steps_of_point(const struct fly_session *session)
 {
     bool of_epochs = !session->proposal.wants_profile && session->proposal.known_units_per_epoch == 1.0;
-    double told = session_told_steps(session);
+    double told = session_expected_steps(session);
 
     return !of_epochs ? 1.0 : told > 0.0 ? told : NAN;
 }

@@ -130,7 +130,7 @@ void session_limit_begin(struct fly_session *session)
     struct session_limit *limit = &session->limit;
     bool follows = session->carbon.wanted || session->carbon.keeper != NULL;
 
-    limit->measured = limit->refused = limit->goes_on = limit->asked = false;
+    limit->measured = limit->refused = limit->spent = limit->goes_on = limit->asked = false;
     limit->choice_w = NAN;
     if (follows && is_chosen(session))
         session_profile_share(session);

@@ -112,8 +112,8 @@ double session_bound_of(const struct fly_session *session, const struct fly_powe
 
 /* session_progress.c */
 
-/* Steps in an epoch, as the program told; 0: it did not. */
-double session_told_steps(const struct fly_session *session);
+/* Steps in an epoch, as the program told, or as the log expects from other trainings; 0: neither. */
+double session_expected_steps(const struct fly_session *session);
 /* The time of a step; NAN: not known. */
 double session_step_s(const struct fly_session *session);
 /* Stores how far the training is; false when the length of an epoch is not known. */

@@ -100,6 +100,16 @@ static size_t end_tuner(struct session_limit *limit, struct fly_power_point *out
     return count;
 }
 
+/* Takes the epochs that the trial may run; they may have ended already, and then it ends here. */
+static void take_epochs(struct fly_session *session, uint32_t epochs)
+{
+    bool over = epochs <= session->epoch && !session->reached;
+
+    session->epochs = epochs;
+    session->limit.refused = over && session->epoch == 0;
+    session->limit.spent = over && session->epoch > 0;
+}
+
 /* Settles the choice; `choice` NULL: the log has not told one. */
 static void settle_choice(struct fly_session *session, const struct job_choice *choice)
 {
@@ -109,14 +119,13 @@ static void settle_choice(struct fly_session *session, const struct job_choice *
     size_t count = end_tuner(limit, points, &own_w);
 
     if (choice != NULL) {
-        session->epochs = choice->epochs;
-        limit->refused = choice->epochs == 0;
+        take_epochs(session, choice->epochs);
         own_w = choice->limit_w;
     }
-    if (isfinite(own_w) && !limit->refused)
+    if (isfinite(own_w) && !limit->refused && !limit->spent) {
         session_limit_hold_choice(session, own_w);
-    if (isfinite(own_w) && !limit->refused)
         session_carbon_profiled(session, points, count);
+    }
 }
 
 /*
@@ -185,12 +194,14 @@ static void listen_for_choice(struct fly_session *session)
 void session_profile_step(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
+    double steps;
 
     (void)fly_tuner_step_begin(limit->tuner);
     watch_tuner(session);
     listen_for_choice(session);
-    if (session->options.samples_per_epoch > 0 && is_ready(limit))
-        choose(session, session_told_steps(session));
+    steps = session_expected_steps(session);
+    if (steps > 0.0 && is_ready(limit))
+        choose(session, steps);
 }
 
 void session_profile_epoch_end(struct fly_session *session)

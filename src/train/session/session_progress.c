@@ -13,12 +13,14 @@ double session_time_s(const struct fly_session *session)
                             : mono_elapsed_s(session->begin, session->clock->now(session->clock->state));
 }
 
-double session_told_steps(const struct fly_session *session)
+double session_expected_steps(const struct fly_session *session)
 {
     uint64_t batch_size = session->proposal.batch_size;
     uint64_t steps = (session->options.samples_per_epoch + batch_size - 1) / batch_size;
 
-    return (double)steps;
+    if (steps > 0)
+        return (double)steps;
+    return session->proposal.known_units_per_epoch > 1.0 ? session->proposal.known_units_per_epoch : 0.0;
 }
 
 /*
@@ -27,12 +29,10 @@ double session_told_steps(const struct fly_session *session)
  */
 static double steps_per_epoch(const struct fly_session *session)
 {
-    double told = session_told_steps(session);
+    double expected = session_expected_steps(session);
 
-    if (told > 0.0)
-        return told;
-    if (session->proposal.known_units_per_epoch > 1.0)
-        return session->proposal.known_units_per_epoch;
+    if (expected > 0.0)
+        return expected;
     return session->count.longest > 0 ? (double)session->count.longest : NAN;
 }
 

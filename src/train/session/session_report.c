@@ -187,6 +187,7 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
             report_beyond(session, metric);
         return session->answer;
     }
+    session->limit.refused = session->limit.spent = false; /* from here on the report's answer counts */
     session->epoch = ++session->epoch_newest;
     if (!session->disabled) {
         session_limit_check(session);
