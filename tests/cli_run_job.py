@@ -199,6 +199,19 @@ def test_ends_by_itself():
         tap.contains(result.stderr, ": target not reached, it ended by itself after epoch 3 of 12\n")
 
 
+def test_target_hold():
+    """The target has to hold for so many reports; a later submission by the job's name alone says the same."""
+    fresh()
+    with machine(*EXACT, gpus=1):
+        for definition in ([*DEFINITION, "--target-hold", "3", "--best-so-far"], ["--leave-limits"]):
+            result, said = run("epochs=32:2", definition=definition)
+            tap.equal((result.returncode, tries(said), said["tries"][0]["epochs"], said["log_unavailable"]), (0, [(32, "reached")], 4, None), result.stderr)
+        result, said = run("epochs=32:2")
+        tap.contains(said["log_unavailable"], "target_hold (3, now none)")
+        shown = subprocess.run([FLYBALL, "job", "show", "job"], env=environment(), capture_output=True, text=True, check=False)
+        tap.contains(shown.stdout, "; a metric of at least 1 in 3 reports in a row within 12 epochs, where the best so far counts.\n")
+
+
 def test_somebody_else_starts_again():
     """With --tries 0 a try that we ended exits with 75, and the next process makes the next try of the same night."""
     fresh()

@@ -34,6 +34,11 @@ static void test_define(void **state)
     check_fails(at()->define(fixture.jobs.self, &other, &registered, &error), FLY_ECONFLICT, error,
                 "beta (2.0, now 1.1)");
     other = definition;
+    other.target_hold = 3;
+    other.best_so_far = true;
+    check_fails(at()->define(fixture.jobs.self, &other, &registered, &error), FLY_ECONFLICT, error,
+                "target_hold (none, now 3), best_so_far (none, now true)");
+    other = definition;
     other.beta = INFINITY;
     check_fails(at()->define(fixture.jobs.self, &other, &registered, &error), FLY_ECONFLICT, error,
                 "beta (2.0, now null)");
@@ -43,10 +48,11 @@ static void test_define(void **state)
 static void test_refused_definitions(void **state)
 {
     static const uint32_t falling[] = {32, 16}, zero[] = {0, 32};
-    struct job_definition rows[14];
+    struct job_definition rows[15];
     static const char *const words[COUNT(rows)] = {
-        "job name",      "longer than", "batch_sizes is empty", "ascending", "ascending", "not in", "beta",
-        "target_metric", "max_epochs",  "max_epochs",           "no policy", "pin it",    "window", "prior",
+        "job name", "longer than",   "batch_sizes is empty", "ascending",  "ascending", "not in",
+        "beta",     "target_metric", "max_epochs",           "max_epochs", "no policy", "pin it",
+        "window",   "prior",         "target_hold",
     };
     struct job_registered registered;
     struct fly_error error;
@@ -71,6 +77,7 @@ static void test_refused_definitions(void **state)
     rows[11].policy = "fixed";
     rows[12].window = 100000;
     rows[13].prior_precision = -1.0;
+    rows[14].target_hold = rows[14].max_epochs + 1;
     for (size_t i = 0; i < COUNT(rows); i++) {
         int code = at()->define(fixture.jobs.self, &rows[i], &registered, &error);
 

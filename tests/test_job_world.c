@@ -99,10 +99,105 @@ static void test_early_end(void **state)
     assert_int_equal(job_fixture_outcome(&fixture, "job", 1), TRIAL_NOT_REACHED);
 }
 
+/* ---- noisy metrics ---- */
+
+/* Reports metrics one by one, a digit each, the target being 5; returns how many were asked for. */
+static size_t report_all(const char *metrics, struct job_proposal *out_proposal)
+{
+    struct job_question question = job_fixture_question("job");
+    struct job_answered answered = {0};
+    size_t count = 0;
+
+    *out_proposal = job_fixture_propose(&fixture, &question);
+    for (; metrics[count] != '\0' && answered.answer == JOB_GO_ON; count++) {
+        uint32_t epoch = (uint32_t)count + 1;
+        double metric = metrics[count] == '-' ? NAN : (double)(metrics[count] - '0');
+
+        /* Each report is another process's, so a snapshot must keep what was held. */
+        job_fixture_reopen(&fixture);
+        answered = job_fixture_epoch(&fixture, out_proposal->trial, 1, epoch, 10.0 * epoch, epoch, metric);
+    }
+    assert_int_equal(answered.ended, answered.answer != JOB_GO_ON);
+    return count;
+}
+
+static void test_target_hold(void **state)
+{
+    static const struct {
+        const char *metrics;
+        enum job_target target;
+        uint32_t hold;
+        bool best;
+        size_t reports; /* 0: it goes on */
+        double metric;  /* at the end */
+    } rows[] = {
+        {"15", JOB_AT_LEAST, 0, false, 2, 5},      {"15", JOB_AT_LEAST, 1, false, 2, 5},
+        {"1541566", JOB_AT_LEAST, 2, false, 6, 6}, {"1541566", JOB_AT_LEAST, 3, false, 7, 6},
+        {"154", JOB_AT_LEAST, 2, true, 3, 5},      {"5-5-55", JOB_AT_LEAST, 2, false, 6, 5},
+        {"5-", JOB_AT_LEAST, 2, true, 2, 5},       {"9546", JOB_AT_MOST, 2, false, 3, 4},
+        {"9479", JOB_AT_MOST, 3, true, 4, 4},      {"1551551", JOB_AT_LEAST, 3, false, 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct job_definition definition = job_fixture_definition("job");
+        struct job_proposal proposal;
+        struct job_history history;
+        struct fly_error error;
+        size_t reports;
+
+        definition.policy = "default";
+        definition.target = rows[i].target;
+        definition.target_metric = 5;
+        definition.target_hold = rows[i].hold;
+        definition.best_so_far = rows[i].best;
+        job_fixture_define(&fixture, &definition);
+        job_fixture_define(&fixture, &definition); /* the same again is no conflict */
+        reports = report_all(rows[i].metrics, &proposal);
+        print_message("# %s, %u\n", rows[i].metrics, rows[i].hold);
+        assert_int_equal(reports, rows[i].reports > 0 ? rows[i].reports : strlen(rows[i].metrics));
+        history = job_fixture_history(&fixture, &fixture.arena);
+        assert_int_equal(history.rows[0].running, rows[i].reports == 0);
+        if (rows[i].reports > 0) {
+            assert_int_equal(history.rows[0].outcome, TRIAL_REACHED);
+            check_double(history.rows[0].metric, rows[i].metric);
+            check_double(history.rows[0].epochs, rows[i].reports);
+        }
+        check_fine(fixture.jobs.backend->remove(fixture.jobs.self, "job", &error), error);
+    }
+}
+
+/* A requeued trial that goes back to a checkpoint has to hold its target anew; one that goes on does not. */
+static void test_hold_after_requeue(void **state)
+{
+    struct job_question question = job_fixture_question("job");
+
+    (void)state;
+    question.run = "night";
+    for (uint32_t back = 0; back < 2; back++) {
+        struct job_definition definition = job_fixture_definition("job");
+        struct job_proposal proposal;
+        struct fly_error error;
+
+        definition.policy = "default";
+        definition.target_hold = 2;
+        job_fixture_define(&fixture, &definition);
+        proposal = job_fixture_propose(&fixture, &question);
+        assert_int_equal(job_fixture_epoch(&fixture, proposal.trial, 1, 1, 10, 1, 0.1).answer, JOB_GO_ON);
+        assert_int_equal(job_fixture_epoch(&fixture, proposal.trial, 1, 2, 20, 2, 0.95).answer, JOB_GO_ON);
+        assert_int_equal(job_fixture_propose(&fixture, &question).attempt, 2);
+        assert_int_equal(job_fixture_epoch(&fixture, proposal.trial, 2, 3 - back, 10, 1, 0.95).answer,
+                         back == 0 ? JOB_REACHED : JOB_GO_ON);
+        check_fine(fixture.jobs.backend->remove(fixture.jobs.self, "job", &error), error);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         job_test(test_early_end),
+        job_test(test_target_hold),
+        job_test(test_hold_after_requeue),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,6 +222,11 @@ static void test_disabled(void **state)
     fly_session_close(scene.session, FLY_SESSION_FINISHED);
     scene_open(&scene);
     assert_int_equal(train_epoch(&scene, 2, 0.95), FLY_REACHED);
+    fly_session_close(scene.session, FLY_SESSION_FINISHED);
+    scene.options.target_hold = 2;
+    scene_open(&scene);
+    assert_int_equal(train_epoch(&scene, 2, 0.95), FLY_GO_ON);
+    assert_int_equal(train_epoch(&scene, 2, 0.95), FLY_REACHED);
     for (int call = 0; call < FAKE_CALL_COUNT; call++)
         assert_int_equal(scene.fake.calls[call], 0);
     assert_int_equal(scene.bench.sets, 0);

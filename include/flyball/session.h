@@ -155,6 +155,10 @@ struct fly_session_options {
      * last try alone. The objectives carbon and money need it too. Copied.
      */
     const struct fly_carbon_options *carbon;
+
+    /* Of the job, for a metric that is noisy. */
+    uint32_t target_hold; /* the target must hold for so many reports in a row; 0: 1 */
+    bool best_so_far;     /* the metric that counts is the best one reported so far */
 };
 
 /*

@@ -60,7 +60,7 @@ enum __attribute__((packed)) shape_need {
     SHAPE_NEEDED,
     SHAPE_OPTIONAL, /* when missing, it gets the shape's default */
     SHAPE_FLAGGED,  /* a bool `beside` it says whether it is present */
-    SHAPE_SPARING,  /* optional; when it has no information ("", NAN, false, no JSON, no pointer) it is not
+    SHAPE_SPARING,  /* optional; when it has no information ("", NAN, 0, false, no JSON, no pointer) it is not
                        written, so that a service older than the member accepts it */
 };
 

@@ -53,6 +53,7 @@ bool shape_is_written(const struct shape_field *field, const char *from)
 {
     const char *text;
     double number;
+    uint32_t whole;
     bool truth;
 
     if (field->need == SHAPE_FLAGGED)
@@ -62,6 +63,10 @@ bool shape_is_written(const struct shape_field *field, const char *from)
     if (field->kind == SHAPE_NUMBER) {
         memcpy(&number, from + field->at, sizeof number);
         return !isnan(number);
+    }
+    if (field->kind == SHAPE_U32) {
+        memcpy(&whole, from + field->at, sizeof whole);
+        return whole != 0;
     }
     if (field->kind == SHAPE_BOOL) {
         memcpy(&truth, from + field->at, sizeof truth);

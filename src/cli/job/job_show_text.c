@@ -10,6 +10,17 @@
 #include "cli/views/saving_words.h"
 #include "job/core/grid_amount.h"
 
+static void put_target(struct buffer *text, const struct job_definition *definition)
+{
+    buffer_printf(text, "; a metric of at %s %g", definition->target == JOB_AT_LEAST ? "least" : "most",
+                  definition->target_metric);
+    if (definition->target_hold > 1)
+        buffer_printf(text, " in %u reports in a row", definition->target_hold);
+    buffer_printf(text, " within %u epochs%s%s.\n", definition->max_epochs,
+                  definition->best_so_far ? ", where the best so far counts" : "",
+                  definition->trains_on ? ", and training goes on after it" : "");
+}
+
 static void put_definition(struct buffer *text, const struct job_shown *shown)
 {
     const struct job_definition *definition = &shown->definition;
@@ -27,9 +38,7 @@ static void put_definition(struct buffer *text, const struct job_shown *shown)
         buffer_printf(text, "; %u epoch%s, no target: only the power limit is chosen.\n",
                       definition->max_epochs, definition->max_epochs == 1 ? "" : "s");
     else
-        buffer_printf(text, "; a metric of at %s %g within %u epochs%s.\n",
-                      definition->target == JOB_AT_LEAST ? "least" : "most", definition->target_metric,
-                      definition->max_epochs, definition->trains_on ? ", and training goes on after it" : "");
+        put_target(text, definition);
 }
 
 /* A pin comes first. */

@@ -143,6 +143,13 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
              "epochs, and the power limit alone is tuned."}, \
     {.name = "metric", .type = CLI_CHOICE, .placeholder = "WAY", .choices = run_job_directions, \
      .default_text = "rises", .help = "With --job: which way the metric goes as training gets on."}, \
+    {.name = "target-hold", .type = CLI_INTEGER, .placeholder = "K", .minimum = 1, .maximum = 1000000, \
+     .default_text = "1", \
+     .help = "With --job: the metric has to reach the target in so many reports in a row, since a noisy one may " \
+             "reach it by luck."}, \
+    {.name = "best-so-far", .type = CLI_FLAG, \
+     .help = "With --job: the metric that counts is the best one reported so far, as of a program that keeps its " \
+             "best model."}, \
     {.name = "max-epochs", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 1000000, \
      .help = "With --job: epochs that a try may have at most."}, \
     {.name = "train-on", .type = CLI_FLAG, \

@@ -28,12 +28,13 @@ static const char *const own[] = {"tries",  "batch-sizes",   "default-batch-size
                                   "metric", "max-epochs",    "train-on",           "beta",
                                   "policy", "control-every", "learning-rate",      "scaling",
                                   "seed",   "metric-regex",  "oom-regex",          "oom-status",
-                                  "grace",  "leave-limits"};
+                                  "grace",  "leave-limits",  "target-hold",        "best-so-far"};
 
 /* Those of them and of the tuning's options that define the job. */
-static const char *const defining[] = {
-    "batch-sizes", "default-batch-size", "target-metric", "metric", "max-epochs",  "train-on", "beta",
-    "policy",      "control-every",      "objective",     "eta",    "max-slowdown"};
+static const char *const defining[] = {"batch-sizes",   "default-batch-size", "target-metric", "metric",
+                                       "max-epochs",    "train-on",           "beta",          "policy",
+                                       "control-every", "objective",          "eta",           "max-slowdown",
+                                       "target-hold",   "best-so-far"};
 
 static bool any_given(const struct cli_call *call, const char *const *names, size_t count)
 {
@@ -118,6 +119,9 @@ static int read_definition(const struct cli_call *call, struct run_job *job, str
         options->target = cli_choice(call, "metric") == 0 ? FLY_TARGET_AT_LEAST : FLY_TARGET_AT_MOST;
         options->target_metric = cli_real(call, "target-metric");
     }
+    if (cli_set(call, "target-hold"))
+        options->target_hold = (uint32_t)cli_integer(call, "target-hold");
+    options->best_so_far = cli_flag(call, "best-so-far");
     options->max_epochs = (uint32_t)cli_integer(call, "max-epochs");
     options->trains_on = cli_flag(call, "train-on");
     options->beta = cli_real(call, "beta");
@@ -194,6 +198,8 @@ static int look_up(const struct cli_call *call, struct run_job *job, struct fly_
     options->target = targets[shown.definition.target];
     options->target_metric = shown.definition.target_metric;
     options->trains_on = shown.definition.trains_on;
+    options->target_hold = shown.definition.target_hold;
+    options->best_so_far = shown.definition.best_so_far;
     options->max_epochs = shown.definition.max_epochs;
     options->control_every = shown.definition.control_every;
     if (cli_source(call, "policy") == CLI_OPTION && shown.definition.policy != NULL &&

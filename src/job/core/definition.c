@@ -83,6 +83,8 @@ static int check_numbers(const struct job_definition *definition, struct fly_err
         return refuse(definition, "target_metric", "a finite number", out_error);
     if (definition->max_epochs == 0 || definition->max_epochs > JOB_EPOCHS_MAX)
         return refuse(definition, "max_epochs", "1 to 1000000", out_error);
+    if (definition->target_hold > definition->max_epochs)
+        return refuse(definition, "target_hold", "at most max_epochs", out_error);
     if (definition->window > POLICY_WINDOW_MAX)
         return refuse(definition, "window", "0 to 65536", out_error);
     if (definition->explorations > EXPLORATIONS_MAX || definition->pruning_rounds > EXPLORATIONS_MAX)

@@ -18,8 +18,8 @@
  *      "explorations": 2, "prior_mean": 0.0, "prior_precision": 0.0, "client": "",
  *      "grid": "gb:national"}
  *
- * `grid` and `policy_sha256` are present only when there is one. A max_slowdown or beta of null is infinite;
- * target_metric is null without a target.
+ * `grid`, `policy_sha256`, `target_hold` and `best_so_far` are present only when there is one. A max_slowdown
+ * or beta of null is infinite; target_metric is null without a target.
  */
 
 /*

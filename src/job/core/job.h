@@ -93,6 +93,9 @@ struct job_definition {
     double prior_mean;
     double prior_precision;
     const char *client; /* what else its client states, compared like the rest; NULL or "": nothing */
+    /* Noisy metrics (target_progress.h): */
+    uint32_t target_hold; /* the target must hold for so many reports in a row; 0: 1 */
+    bool best_so_far;     /* the metric that counts is the best one reported so far */
 };
 
 struct job_registered {

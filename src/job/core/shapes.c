@@ -81,6 +81,10 @@
         AT(type, member), .kind = SHAPE_NUMBER, .need = SHAPE_SPARING, .null = SHAPE_UNKNOWN, \
                           .about = (text)                                                     \
     }
+#define SPARING_WHOLE(type, member, maximum, text)                                                     \
+    {                                                                                                  \
+        AT(type, member), .kind = SHAPE_U32, .need = SHAPE_SPARING, .most = (maximum), .about = (text) \
+    }
 #define SPARING_TRUTH(type, member, text)                                            \
     {                                                                                \
         AT(type, member), .kind = SHAPE_BOOL, .need = SHAPE_SPARING, .about = (text) \
@@ -150,6 +154,9 @@ static const struct shape_field definition_rows[] = {
     {AT(job_definition, policy_sha256), .kind = SHAPE_TEXT, .need = SHAPE_SPARING,
      .longest = JOB_TEXT_MAX - 1,
      .about = "of the file of a plug-in that is the policy, as it was registered"},
+    SPARING_WHOLE(job_definition, target_hold, JOB_EPOCHS_MAX,
+                  "the target must hold for so many reports in a row; 0: 1"),
+    SPARING_TRUTH(job_definition, best_so_far, "the metric that counts is the best one reported so far"),
 };
 const struct shape shape_definition = {
     SHAPE(job_definition, "DefinitionOnRecord", "What a job is, with its name", definition_rows),

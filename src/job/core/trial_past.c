@@ -9,10 +9,19 @@
 #include "job/core/job_words.h"
 
 const struct trial_past trial_past_empty = {.metric = NAN,
+                                            .least_metric = NAN,
+                                            .greatest_metric = NAN,
                                             .limit_w = NAN,
                                             .reference_per_kwh = NAN,
                                             .run_reference_per_kwh = NAN,
                                             .how = {.reference_per_kwh = NAN}};
+
+double trial_past_metric(const struct trial_past *past, const struct job_definition *definition)
+{
+    if (!definition->best_so_far)
+        return past->metric;
+    return definition->target == JOB_AT_MOST ? past->least_metric : past->greatest_metric;
+}
 
 void trial_past_deinit(struct trial_past *past)
 {
@@ -102,6 +111,8 @@ static int take_epoch(struct trial_past *past, json_t *body, struct fly_error *w
     past->time_s = record.time_s;
     past->epochs_done = record.epoch;
     past->metric = record.metric;
+    past->least_metric = fmin(past->least_metric, record.metric);
+    past->greatest_metric = fmax(past->greatest_metric, record.metric);
     if (!isnan(record.reference_per_kwh))
         past->reference_per_kwh = record.reference_per_kwh;
     return 0;

@@ -29,7 +29,8 @@ struct trial_past {
     double energy_j; /* of the newest attempt, as far as reported */
     double time_s;
     uint32_t epochs_done;
-    double metric;
+    double metric;                        /* the newest */
+    double least_metric, greatest_metric; /* of all reports; NAN: none */
     bool profiled;
     bool parted;             /* it measured some or all limits of a profile */
     double limit_w;          /* NAN: unknown */
@@ -60,6 +61,9 @@ store_visit trial_past_visit;
 /* Like trial_past_visit, for an event whose body you have; borrows `body`. */
 int trial_past_take(struct trial_past *past, const struct store_event *event, json_t *body,
                     struct fly_error *out_error);
+
+/* The metric that counts: the newest, or the best with job_definition.best_so_far. */
+double trial_past_metric(const struct trial_past *past, const struct job_definition *definition);
 
 void trial_past_deinit(struct trial_past *past);
 

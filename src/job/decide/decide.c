@@ -347,19 +347,6 @@ static int epochs_by_average(const struct job_line *line, const struct job_trial
                              record->total_time_s / record->epoch, out_epochs, out_error);
 }
 
-static bool reaches(const struct job_definition *definition, double metric)
-{
-    switch (definition->target) {
-    case JOB_AT_LEAST:
-        return metric >= definition->target_metric;
-    case JOB_AT_MOST:
-        return metric <= definition->target_metric;
-    case JOB_NO_TARGET:
-        break;
-    }
-    return false;
-}
-
 /* Whether one more epoch could take the time that the next try needs. */
 static bool runs_late(const struct job_trial *trial, int64_t now_us, const struct epoch_record *record)
 {
@@ -380,11 +367,13 @@ int decide_report(const struct job_state *state, const struct job_trial *trial, 
                    [VERDICT_EPOCHS] = {JOB_STOP, JOB_STOP_EPOCHS},
                    [VERDICT_COST] = {JOB_STOP, JOB_STOP_COST}};
     const struct job_line *line = &state->lines[trial->line];
+    const struct target_progress progress =
+        job_trial_progress(&state->definition, trial, record->epoch, record->metric);
     const struct epoch_reported reported = {.trial = trial->index,
                                             .batch = trial->batch,
                                             .epoch = record->epoch,
                                             .metric = record->metric,
-                                            .reached = reaches(&state->definition, record->metric),
+                                            .reached = target_reached(&state->definition, &progress),
                                             .energy_j = record->total_energy_j,
                                             .time_s = record->total_time_s};
     struct progress_question question = {&reported, trial->epochs, trial->capped};

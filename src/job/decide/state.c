@@ -166,6 +166,16 @@ void job_state_finish(struct job_state *state, const struct job_recurrence *recu
 
 /* ---- expiry ---- */
 
+struct target_progress job_trial_progress(const struct job_definition *definition,
+                                          const struct job_trial *trial, uint32_t epoch, double metric)
+{
+    struct target_progress before = trial->progress;
+
+    if (epoch <= trial->epochs_done)
+        before.held = 0;
+    return target_progress_after(definition, before, metric);
+}
+
 int64_t job_trial_expires_us(const struct job_trial *trial)
 {
     double allowed_s = JOB_SILENCE_MAX_S;

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "job/core/job.h"
+#include "job/core/target_progress.h"
 #include "job/decide/part.h"
 #include "policy/decider.h"
 #include "store/store.h"
@@ -98,10 +99,11 @@ struct job_trial {
     char submission[JOB_TEXT_MAX];
 
     uint32_t attempt;
-    uint32_t epochs_done;     /* the newest reported */
-    double metric;            /* of that epoch */
-    double reference_per_kwh; /* the newest reported, of any attempt; NAN */
-    double past_energy_j;     /* of earlier attempts */
+    uint32_t epochs_done;            /* the newest reported */
+    double metric;                   /* of that epoch */
+    struct target_progress progress; /* towards the target */
+    double reference_per_kwh;        /* the newest reported, of any attempt; NAN */
+    double past_energy_j;            /* of earlier attempts */
     double past_time_s;
     double energy_j; /* of this attempt, as far as known */
     double time_s;
@@ -161,6 +163,13 @@ struct job_trial *job_state_trial(const struct job_state *state, uint64_t number
 /* The unfinished recurrence of a submission or with a number; NULL for none. */
 struct job_recurrence *job_state_submission(const struct job_state *state, const char *submission);
 struct job_recurrence *job_state_recurrence(const struct job_state *state, uint64_t number);
+
+/*
+ * How far it is on the way to its target after such a report. What was held before it went back to a
+ * checkpoint does not count, since those epochs are trained again.
+ */
+struct target_progress job_trial_progress(const struct job_definition *definition,
+                                          const struct job_trial *trial, uint32_t epoch, double metric);
 
 /* When the trial expires unless it gives a sign of life. */
 int64_t job_trial_expires_us(const struct job_trial *trial);

@@ -101,6 +101,7 @@ static int fold_epoch(struct folding *folding)
              fmax(record.time_s - trial->time_s, 1e-6 * (double)(folding->event->time_us - trial->sign_us)));
     note_sign(folding);
     trial->reported = true;
+    trial->progress = job_trial_progress(&folding->state->definition, trial, record.epoch, record.metric);
     trial->epochs_done = record.epoch;
     trial->metric = record.metric;
     if (!isnan(record.reference_per_kwh))

@@ -53,6 +53,7 @@ static struct job_trial make_trial(const struct folding *folding, const struct p
         .stop_by_us = record->stop_by_us,
         .heartbeat_s = record->heartbeat_s,
         .metric = NAN,
+        .progress = target_progress_none,
         .reference_per_kwh = NAN,
         .sign_us = folding->event->time_us,
     };

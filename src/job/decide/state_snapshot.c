@@ -167,10 +167,10 @@ static int load_line(struct job_state *state, struct bytes_reader *bytes, struct
 
 static void save_trial(const struct job_trial *trial, struct buffer *bytes)
 {
-    const double numbers[] = {trial->limit_w,        trial->heartbeat_s,      trial->metric,
-                              trial->past_energy_j,  trial->past_time_s,      trial->energy_j,
-                              trial->time_s,         trial->longest_s,        trial->decided_energy_j,
-                              trial->decided_time_s, trial->reference_per_kwh};
+    const double numbers[] = {trial->limit_w,        trial->heartbeat_s,       trial->metric,
+                              trial->past_energy_j,  trial->past_time_s,       trial->energy_j,
+                              trial->time_s,         trial->longest_s,         trial->decided_energy_j,
+                              trial->decided_time_s, trial->reference_per_kwh, trial->progress.best};
     const bool marks[] = {trial->wants_profile, trial->profiles, trial->counted,
                           trial->capped,        trial->last_try, trial->decided,
                           trial->lost,          trial->silent,   trial->reported};
@@ -185,6 +185,7 @@ static void save_trial(const struct job_trial *trial, struct buffer *bytes)
     bytes_put_u64(bytes, trial->epochs);
     bytes_put_u64(bytes, trial->attempt);
     bytes_put_u64(bytes, trial->epochs_done);
+    bytes_put_u64(bytes, trial->progress.held);
     put_i64(bytes, trial->stop_by_us);
     put_i64(bytes, trial->sign_us);
     bytes_put_text(bytes, trial->run);
@@ -197,10 +198,10 @@ static void save_trial(const struct job_trial *trial, struct buffer *bytes)
 
 static void load_trial(const struct job_state *state, struct bytes_reader *bytes, struct job_trial *trial)
 {
-    double *const numbers[] = {&trial->limit_w,        &trial->heartbeat_s,      &trial->metric,
-                               &trial->past_energy_j,  &trial->past_time_s,      &trial->energy_j,
-                               &trial->time_s,         &trial->longest_s,        &trial->decided_energy_j,
-                               &trial->decided_time_s, &trial->reference_per_kwh};
+    double *const numbers[] = {&trial->limit_w,        &trial->heartbeat_s,       &trial->metric,
+                               &trial->past_energy_j,  &trial->past_time_s,       &trial->energy_j,
+                               &trial->time_s,         &trial->longest_s,         &trial->decided_energy_j,
+                               &trial->decided_time_s, &trial->reference_per_kwh, &trial->progress.best};
     bool *const marks[] = {&trial->wants_profile, &trial->profiles, &trial->counted,
                            &trial->capped,        &trial->last_try, &trial->decided,
                            &trial->lost,          &trial->silent,   &trial->reported};
@@ -215,6 +216,7 @@ static void load_trial(const struct job_state *state, struct bytes_reader *bytes
     trial->epochs = get_u32(bytes);
     trial->attempt = get_u32(bytes);
     trial->epochs_done = get_u32(bytes);
+    trial->progress.held = get_u32(bytes);
     trial->stop_by_us = get_i64(bytes);
     trial->sign_us = get_i64(bytes);
     bytes_text(bytes, trial->run, sizeof trial->run);

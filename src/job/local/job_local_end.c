@@ -127,7 +127,7 @@ static int end_within(struct local_change *change, void *call, struct fly_error 
         code = check_end(change, end, &past, out_error);
         sum_up(&past, end, out_ended);
         record.epochs = past.epochs_done;
-        record.metric = past.metric;
+        record.metric = trial_past_metric(&past, &change->state->definition);
         record.energy_j = out_ended->energy_j;
         record.time_s = out_ended->time_s;
         record.reference_per_kwh = newest_reference(end, &past);

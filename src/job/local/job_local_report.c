@@ -203,10 +203,21 @@ static double newest_reference(const struct job_epoch *epoch, const struct job_t
     return isnan(told) ? trial->reference_per_kwh : told;
 }
 
+/* The metric that counts when the trial ends with this report. */
+static double counted_metric(const struct job_definition *definition, const struct job_trial *trial,
+                             const struct job_epoch *epoch)
+{
+    const struct target_progress progress =
+        job_trial_progress(definition, trial, epoch->epoch, epoch->metric);
+
+    return target_counted(definition, &progress, epoch->metric);
+}
+
 static int report_open(struct local_change *change, const struct job_trial *trial,
                        const struct job_epoch *epoch, struct job_answered *out_answered,
                        struct fly_error *out_error)
 {
+    const struct job_definition *definition = &change->state->definition;
     struct epoch_record record = {.attempt = epoch->attempt,
                                   .epoch = epoch->epoch,
                                   .metric = epoch->metric,
@@ -219,7 +230,7 @@ static int report_open(struct local_change *change, const struct job_trial *tria
                                   .total_time_s = trial->past_time_s + epoch->time_s};
     struct ended_record end = {.attempt = epoch->attempt,
                                .epochs = epoch->epoch,
-                               .metric = epoch->metric,
+                               .metric = counted_metric(definition, trial, epoch),
                                .energy_j = record.total_energy_j,
                                .time_s = record.total_time_s,
                                .reference_per_kwh = newest_reference(epoch, trial)};
@@ -234,7 +245,7 @@ static int report_open(struct local_change *change, const struct job_trial *tria
     out_answered->ended = decided;
     out_answered->outcome = TRIAL_REACHED;
     snprintf(out_answered->gpu_model, sizeof out_answered->gpu_model, "%s", line->gpu_model);
-    if (code < 0 || decided || !ends_with(&change->state->definition, record.stop, &end.outcome))
+    if (code < 0 || decided || !ends_with(definition, record.stop, &end.outcome))
         return code;
     end.stop = record.stop;
     out_answered->ended = out_answered->ends = true;

@@ -217,7 +217,7 @@ static struct job_row make_row(struct reading *reading, uint64_t trial, const st
         .profiled = past->record.wants_profile && (past->profiled || past->parted),
         .left_alone = past->record.wants_profile && !past->profiled && !past->parted,
         .epochs = past->ended ? past->how.epochs : past->epochs_done,
-        .metric = past->metric,
+        .metric = trial_past_metric(past, &history->definition),
         .energy_j = past->ended ? past->how.energy_j : known_j,
         .time_s = past->ended ? past->how.time_s : known_s,
         .proposed_us = past->proposed_us,

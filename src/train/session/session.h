@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "job/core/job_backend.h"
+#include "job/core/target_progress.h"
 #include "knob/knob.h"
 #include "train/carbon/carbon_governor.h"
 #include "train/post/post.h"
@@ -121,10 +122,11 @@ struct fly_session {
     enum job_stop stop;
     bool over; /* the log knows that the trial has ended */
     bool reached;
-    bool failed;             /* out of memory or crashed, and reported as such */
-    bool released;           /* the program reports by itself */
-    double energy_j, time_s; /* of all attempts and ranks, at the last report */
-    bool stopped;            /* the program has ended: the two below are of that moment */
+    struct target_progress progress; /* towards the target, by this process's reports */
+    bool failed;                     /* out of memory or crashed, and reported as such */
+    bool released;                   /* the program reports by itself */
+    double energy_j, time_s;         /* of all attempts and ranks, at the last report */
+    bool stopped;                    /* the program has ended: the two below are of that moment */
     double stopped_energy_j, stopped_time_s;
 };
 

@@ -112,6 +112,8 @@ static void define(struct fly_session *session)
     job->target_metric = options->target_metric;
     job->trains_on = options->trains_on;
     job->max_epochs = options->max_epochs;
+    job->target_hold = options->target_hold;
+    job->best_so_far = options->best_so_far;
     job->control_every = options->control_every;
     job->seed = options->seed;
     if (options->policy != NULL)

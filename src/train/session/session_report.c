@@ -15,23 +15,11 @@ static const char no_energy[] =
     "the energy of the GPUs is not known: what this training costs is not learnt, its "
     "metric and time are; 'flyball doctor' says why";
 
-static bool meets_target(const struct job_definition *job, double metric)
-{
-    switch (job->target) {
-    case JOB_AT_LEAST:
-        return metric >= job->target_metric;
-    case JOB_AT_MOST:
-        return metric <= job->target_metric;
-    case JOB_NO_TARGET:
-        break;
-    }
-    return false;
-}
-
 /* Answers by the target and by what was known before, when the log gives no answer. */
 static enum fly_answer answer_alone(struct fly_session *session, double metric)
 {
-    session->reached |= meets_target(&session->definition, metric);
+    session->progress = target_progress_after(&session->definition, session->progress, metric);
+    session->reached |= target_reached(&session->definition, &session->progress);
     if (session->reached && session->proposal.stops_at_target) {
         session->stop = JOB_STOP_TARGET;
         return FLY_REACHED;

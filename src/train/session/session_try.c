@@ -182,6 +182,7 @@ void session_begin_try(struct fly_session *session)
     session->answer = FLY_GO_ON;
     session->stop = JOB_STOP_NONE;
     session->over = session->reached = session->failed = session->released = false;
+    session->progress = target_progress_none;
     session->count = (struct step_count){0};
     session->resumed = session->reported = session->stopped = false;
     session->energy_j = session->time_s = NAN;
