@@ -380,7 +380,7 @@ def test_usage():
                            (["--job", "j", "--knob", "clock"], "--knob is about --tune"), (["--job", "j", "--batch-sizes", "1,2"], "a job is defined by"), (["--job", "j", *DEFINITION, "--metric-regex", "("], "bad value '('"),
                            (["--job", "j", *DEFINITION, "--metric-regex", "x"], "one group, the metric"),
                            (["--job", "j", *DEFINITION, "--finish-by", "soon"], "bad value 'soon'"),
-                           (["--job", "j", *DEFINITION, "--policy", "zues"], "no policy 'zues' is known here; choose one of bayes, default, grid, zeus"),
+                           (["--job", "j", *DEFINITION, "--policy", "zues"], "no policy 'zues' is known here; choose one of auto, bayes, default, grid, zeus"),
                            (["--job", "j", *DEFINITION, "--policy", "./mine.so"], "plug-in './mine.so' cannot be read: No such file"),
                            (["--job", "j", *DEFINITION, "--policy", "fixed"], "policy 'fixed'"),
                            (["--job", "j", *DEFINITION, "--power-limits", "high"], "bad value 'high'"),

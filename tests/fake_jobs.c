@@ -58,7 +58,7 @@ static int define(void *self, const struct job_definition *definition, struct jo
         return code;
     fake->definition = *definition;
     snprintf(fake->name, sizeof fake->name, "%s", definition->name);
-    snprintf(fake->policy, sizeof fake->policy, "%s", definition->policy);
+    snprintf(fake->policy, sizeof fake->policy, "%s", definition->policy != NULL ? definition->policy : "");
     fake->definition.name = fake->name;
     fake->definition.policy = fake->policy;
     memcpy(fake->batch_sizes, definition->batch_sizes, definition->batch_count * sizeof fake->batch_sizes[0]);

@@ -115,6 +115,7 @@ static int do_define(const struct call *call, json_t **out_answer)
     definition.name = call->job;
     definition.batch_sizes = sizes;
     definition.batch_count = sizeof sizes / sizeof sizes[0];
+    definition.policy = "zeus";
     definition.default_batch_size = 32;
     definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, 0.5, INFINITY};
     definition.beta = call->beta;

@@ -87,6 +87,7 @@ static void define(const char *name, char **settings)
     definition.name = name;
     definition.batch_sizes = sizes;
     definition.batch_count = SIZES;
+    definition.policy = "zeus";
     definition.default_batch_size = 32;
     definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, number(settings, "eta", 0.5), INFINITY};
     definition.grid = setting(settings, "grid", NULL);

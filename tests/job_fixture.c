@@ -145,6 +145,7 @@ struct job_definition job_fixture_definition(const char *name)
     definition.target = JOB_AT_LEAST;
     definition.target_metric = 0.9;
     definition.max_epochs = 20;
+    definition.policy = "zeus";
     return definition;
 }
 

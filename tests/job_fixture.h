@@ -42,7 +42,7 @@ int job_fixture_teardown(void **state);
 /* Opens another handle on the same store, as a newly started process would. */
 void job_fixture_reopen(struct job_fixture *fixture);
 
-/* Batch sizes 8 to 128, default 32, target 0.9 in 20 epochs, cost:0.5. */
+/* Batch sizes 8 to 128, default 32, target 0.9 in 20 epochs, cost:0.5, policy zeus. */
 struct job_definition job_fixture_definition(const char *name);
 
 /* That job as "job", in a grid, so that it counts grams or money. */

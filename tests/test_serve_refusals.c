@@ -77,7 +77,8 @@ static const struct {
      "{\"batch_sizes\": [8], \"default_batch_size\": 9, \"max_epochs\": 3}", "not in batch_sizes"},
     {400, "FLY_EUSAGE", "PUT", "/v1/jobs/n",
      "{\"batch_sizes\": [8], \"default_batch_size\": 8, \"max_epochs\": 3, \"policy\": \"zues\"}",
-     "no policy 'zues' is known here; choose one of bayes, default, grid, zeus, zeus-server (did you mean 'zeus'?)"},
+     "no policy 'zues' is known here; choose one of auto, bayes, default, grid, zeus, zeus-server (did you "
+     "mean 'zeus'?)"},
     {400, "FLY_EUSAGE", "PUT", "/v1/jobs/n",
      "{\"batch_sizes\": [8], \"default_batch_size\": 8, \"max_epochs\": 3, \"policy\": \"/tmp/mine.so\"}",
      "policy '/tmp/mine.so' is a path, and no client's path is loaded; name the"},

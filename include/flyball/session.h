@@ -117,7 +117,7 @@ struct fly_session_options {
     double target_metric;
     uint32_t max_epochs; /* of one training */
     bool trains_on;      /* to max_epochs also when the target was reached */
-    const char *policy;  /* NULL: "zeus" */
+    const char *policy;  /* NULL or "auto": the job's own, or for a new job the best one known, "bayes" */
     double beta;         /* a training is stopped at this multiple of the least cost; 0: 2 */
     uint32_t seed;
     uint32_t control_every; /* each so many recurrences run the default, for comparison; 0: none */

@@ -265,14 +265,14 @@ static void tell_commands(const struct cli_call *call, const struct job_history 
     const struct job_definition *definition = &history->definition;
     const char *directory = cli_text(call, "output");
     char path[PATH_MAX];
-    const char *policy = policy_word(definition->policy, path);
+    const char *policy = policy_word(history->policy, path);
 
     if (policy == unknown_plugin)
         cli_note(
             call,
             "the policy '%s' is a plug-in that is not known here: put the path of its file in the place of "
             "%s, and into FLYBALL_PLUGINS for 'flyball sim replay'",
-            definition->policy, unknown_plugin);
+            history->policy, unknown_plugin);
     cli_note(call, "decide it again from its log: flyball sim replay %s/log.jsonl", directory);
     cli_note(call,
              "%s it: flyball sim job --traces %s --gpu %s --jobs %s/jobs.ini --workload %s --policy %s%s%s "

@@ -41,6 +41,11 @@ static const struct cli_option options[] = {
      .maximum = 1e9,
      .help = "Run the default at the highest power limit in each so many recurrences, to measure what is "
              "saved; 0: never."},
+    {.name = "policy",
+     .type = CLI_TEXT,
+     .placeholder = "NAME",
+     .help = "Choose batch sizes by this policy, as if it had always been the job's: it learns from all "
+             "trials on record. auto: the one that a new job gets."},
     OPTION_STORE,
 };
 
@@ -114,6 +119,11 @@ static void tell(const struct cli_call *call, const struct job_setting *setting)
     else if (setting->set_control_every)
         cli_note(call, "job '%s' runs the default in each %u recurrences", setting->job,
                  setting->control_every);
+    if (setting->policy != NULL)
+        cli_note(call,
+                 "job '%s' chooses its batch sizes by the policy '%s', which has learnt from all "
+                 "trials on record",
+                 setting->job, setting->policy);
 }
 
 static int set_in(const struct cli_call *call, const struct jobs *jobs, const char *name,
@@ -137,7 +147,8 @@ static int set_in(const struct cli_call *call, const struct jobs *jobs, const ch
     setting.set_control_every = cli_set(call, "control-every");
     if (setting.set_control_every)
         setting.control_every = (uint32_t)cli_integer(call, "control-every");
-    if (!setting.set_objective && !setting.set_pin && !setting.set_control_every)
+    setting.policy = cli_text(call, "policy");
+    if (!setting.set_objective && !setting.set_pin && !setting.set_control_every && setting.policy == NULL)
         return cli_usage(call, out_error, "nothing to set was given");
     code = jobs->backend->set(jobs->self, &setting, out_error);
     if (code == 0)
@@ -156,8 +167,9 @@ const struct cli_command cmd_job_set = {
     .paragraphs =
         {"Writes into the job's log what holds from the next trial on: another objective or bound, a choice "
          "on "
-         "the frontier of 'flyball job pareto' to stay with, or how often the default is measured. What was "
-         "observed so far counts for the new objective too. Everything else in a job's definition is fixed; "
+         "the frontier of 'flyball job pareto' to stay with, how often the default is measured, or another "
+         "policy. What was observed so far counts for the new objective and the new policy too. Everything "
+         "else in a job's definition is fixed; "
          "a "
          "job that differs needs a name of its own."},
     .options = options,

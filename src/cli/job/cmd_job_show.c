@@ -204,6 +204,7 @@ static const struct shape_field shown_rows[] = {
     {.name = "definition", TOLD_MADE(definition_of)},
     {.name = "objective", TOLD_MADE(objective_of)},
     {SHAPE_AT(job_shown, control_every), TOLD_U32},
+    {SHAPE_AT(job_shown, policy), TOLD_ANY_TEXT},
 };
 static const struct shape shown_shape = {SHAPE_OF(job_shown, shown_rows)};
 
@@ -283,7 +284,7 @@ static int emit_text(const struct cli_call *call, const struct showing *showing,
 
 static int emit_rows(const struct cli_call *call, const struct showing *showing, struct fly_error *out_error)
 {
-    struct table *table = table_new("flyball.job.show/2", columns, quantities.count);
+    struct table *table = table_new("flyball.job.show/3", columns, quantities.count);
     int code;
 
     for (size_t i = 0; i < showing->view.history.machine_count; i++) {

@@ -8,6 +8,7 @@
 #include "cli/job/job_view.h"
 #include "cli/kit/amount.h"
 #include "cli/views/saving_words.h"
+#include "job/core/definition.h"
 #include "job/core/grid_amount.h"
 
 static void put_target(struct buffer *text, const struct job_definition *definition)
@@ -28,7 +29,7 @@ static void put_definition(struct buffer *text, const struct job_shown *shown)
     buffer_printf(text,
                   "Job '%s', policy %s: %" PRIu64 " recurrence%s in %" PRIu64 " trial%s, %" PRIu64
                   " running.\nBatch sizes ",
-                  definition->name, definition->policy, shown->recurrences,
+                  definition->name, job_shown_policy(shown), shown->recurrences,
                   shown->recurrences == 1 ? "" : "s", shown->trials, shown->trials == 1 ? "" : "s",
                   shown->running);
     for (size_t i = 0; i < definition->batch_count; i++)

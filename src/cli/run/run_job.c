@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "job/core/definition.h"
 #include "policy/batch_policies.h"
 
 /* How long the process waits at its gate; it is released at once. */
@@ -229,7 +230,8 @@ static int check_policy(const struct run_job *job, struct fly_error *out_error)
     const struct fly_session *session = job->session;
     struct fly_session_status status = {.size = sizeof status};
 
-    if (session->code != FLY_EUSAGE || batch_policy_find(session->definition.policy) != NULL)
+    if (session->code != FLY_EUSAGE || !definition_names_policy(&session->definition) ||
+        batch_policy_find(session->definition.policy) != NULL)
         return 0;
     (void)fly_session_status(session, &status);
     return error_set(out_error, FLY_EUSAGE, "%s", status.text);
@@ -246,7 +248,7 @@ static void say_what_is_explored(const struct run_job *job)
 
     if (!session->known || session->proposal.trial != 1 || session->proposal.attempt != 1 ||
         job->options.tries != 1 || definition->batch_count < 2 || definition->target == JOB_NO_TARGET ||
-        strcmp(definition->policy, batch_policy_default.name) == 0)
+        (definition_names_policy(definition) && strcmp(definition->policy, batch_policy_default.name) == 0))
         return;
     cli_warn(
         job->call,

@@ -157,9 +157,10 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
     {.name = "beta", .type = CLI_REAL, .placeholder = "FACTOR", .minimum = 0, .above_minimum = true, \
      .maximum = INFINITY, .infinite = true, .default_text = "2", \
      .help = "With --job: a try is stopped when it costs so many times the least cost so far; inf for never."}, \
-    {.name = "policy", .type = CLI_TEXT, .placeholder = "NAME", .default_text = "zeus", \
+    {.name = "policy", .type = CLI_TEXT, .placeholder = "NAME", .default_text = "auto", \
      .help = "With --job: how batch sizes are chosen: bayes, default, grid, zeus or zeus-server, or the path of a plug-in " \
-             "(a shared object); with a path later submissions need --job and --policy alone."}, \
+             "(a shared object); with a path later submissions need --job and --policy alone. auto: as on record, and " \
+             "for a new job bayes. 'flyball job set' changes it later."}, \
     {.name = "control-every", .type = CLI_INTEGER, .placeholder = "K", .minimum = 0, .maximum = 1000000, \
      .default_text = "0", \
      .help = "With --job: each K-th submission runs the default at the highest limit, for comparison; 0 for none."}, \

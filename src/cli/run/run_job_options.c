@@ -14,6 +14,7 @@
 #include "cli/program/program_words.h"
 #include "cli/run/run_job.h"
 #include "cli/run/run_tune.h"
+#include "job/core/definition.h"
 #include "job/core/policy_choice.h"
 #include "job/jobs.h"
 
@@ -176,6 +177,7 @@ static int look_up(const struct cli_call *call, struct run_job *job, struct fly_
     static const struct job_options to_read = {.existing = true};
     struct fly_session_options *options = &job->options;
     struct job_shown shown = {0};
+    const char *policy;
     struct jobs jobs;
     int code = jobs_open(options->store, &to_read, &jobs, out_error);
 
@@ -202,12 +204,12 @@ static int look_up(const struct cli_call *call, struct run_job *job, struct fly_
     options->best_so_far = shown.definition.best_so_far;
     options->max_epochs = shown.definition.max_epochs;
     options->control_every = shown.definition.control_every;
-    if (cli_source(call, "policy") == CLI_OPTION && shown.definition.policy != NULL &&
-        strcmp(options->policy, shown.definition.policy) != 0)
+    policy = job_shown_policy(&shown);
+    if (cli_source(call, "policy") == CLI_OPTION && policy != NULL && strcmp(options->policy, policy) != 0)
         return error_set(out_error, FLY_EUSAGE,
                          "job '%s' has the policy '%s' on record, and the plug-in is '%s'", options->job_name,
-                         shown.definition.policy, options->policy);
-    options->policy = shown.definition.policy;
+                         policy, options->policy);
+    options->policy = policy;
     options->seed = shown.definition.seed;
     take_grid(job, &shown.definition);
     return 0;

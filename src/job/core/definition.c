@@ -13,7 +13,6 @@
 const struct job_definition job_definition_default = {
     .objective = {.kind = FLY_OBJECTIVE_ENERGY, .eta = 0.5, .max_slowdown = INFINITY},
     .beta = 2.0,
-    .policy = "zeus",
     .pruning_rounds = 2,
     .explorations = 2,
 };
@@ -25,6 +24,17 @@ static bool of_name_characters(const char *name)
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
     return name[0] != '\0' && name[0] != '.' && strspn(name, allowed) == strlen(name);
+}
+
+bool definition_names_policy(const struct job_definition *definition)
+{
+    return definition->policy != NULL && definition->policy[0] != '\0' &&
+           strcmp(definition->policy, JOB_POLICY_AUTO) != 0;
+}
+
+const char *job_shown_policy(const struct job_shown *shown)
+{
+    return shown->policy != NULL && shown->policy[0] != '\0' ? shown->policy : shown->definition.policy;
 }
 
 bool job_name_fits(const char *name)
@@ -141,12 +151,12 @@ int job_definition_check(const struct job_definition *definition, struct fly_err
         code = check_numbers(definition, out_error);
     if (code == 0)
         code = check_grid(definition, out_error);
-    if (code == 0 && (definition->policy == NULL || definition->policy[0] == '\0' ||
-                      strlen(definition->policy) >= JOB_TEXT_MAX))
+    if (code == 0 && definition->policy != NULL && strlen(definition->policy) >= JOB_TEXT_MAX)
         code = refuse(definition, "policy", "a policy's name", out_error);
     else if (code == 0 && definition->client != NULL && strlen(definition->client) > JOB_CLIENT_MAX)
         code = refuse(definition, "client", "at most 4096 bytes", out_error);
-    else if (code == 0 && strcmp(definition->policy, batch_policy_fixed.name) == 0)
+    else if (code == 0 && definition_names_policy(definition) &&
+             strcmp(definition->policy, batch_policy_fixed.name) == 0)
         code = refuse(definition, "policy 'fixed'", "another; to hold a choice, pin it", out_error);
     return code;
 }

@@ -11,10 +11,19 @@ int definition_allows(const struct job_definition *definition, const struct fly_
                       struct fly_error *out_error);
 
 /*
- * Energy without a bound, beta 2, no target, the policy `zeus`, two rounds and two explorations; the rest is
+ * Energy without a bound, beta 2, no target, no policy named, two rounds and two explorations; the rest is
  * zero.
  */
 extern const struct job_definition job_definition_default;
+
+/* The word for a policy that is not named. */
+#define JOB_POLICY_AUTO "auto"
+
+/* Whether the definition names a policy; one on record always does. */
+bool definition_names_policy(const struct job_definition *definition);
+
+/* The policy that holds now. */
+const char *job_shown_policy(const struct job_shown *shown);
 
 /* Whether a job may have that name. */
 bool job_name_fits(const char *name);

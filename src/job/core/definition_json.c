@@ -4,12 +4,17 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "job/core/definition.h"
 #include "job/core/shapes.h"
 #include "shapes/json_words.h"
 #include "shapes/shape.h"
+
+/* The default of version 0.1, whose clients named it in all definitions. */
+static const char policy_before_auto[] = "zeus";
 
 struct job_definition definition_on_record(const struct job_definition *definition)
 {
@@ -34,7 +39,15 @@ json_t *definition_to_json(const struct job_definition *definition)
 int definition_from_json(json_t *json, struct arena *arena, struct job_definition *out_definition,
                          struct fly_error *out_error)
 {
-    return shape_read(&shape_definition, json, SHAPE_LENIENT, arena, out_definition, out_error);
+    struct job_definition definition;
+    int code = shape_read(&shape_definition, json, SHAPE_LENIENT, arena, &definition, out_error);
+
+    if (code < 0)
+        return code;
+    if (!definition_names_policy(&definition))
+        definition.policy = policy_before_auto;
+    *out_definition = definition;
+    return 0;
 }
 
 json_t *objective_to_json(const struct fly_objective *objective)
@@ -60,13 +73,29 @@ static void describe_difference(void *context, const char *name, const json_t *b
     free(is);
 }
 
-int definition_compare(const struct job_definition *registered, const struct job_definition *now,
-                       struct fly_error *out_error)
+/* Whether naming that policy now contradicts nothing. */
+static bool same_policy(const struct job_definition *registered, const char *policy,
+                        const struct job_definition *now)
 {
-    const struct job_definition before = definition_on_record(registered), after = definition_on_record(now);
+    return !definition_names_policy(now) ||
+           (strcmp(now->policy, policy) == 0 && strcmp(now->policy, registered->policy) != 0) ||
+           (registered->policy_by_auto && strcmp(now->policy, policy_before_auto) == 0);
+}
+
+int definition_compare(const struct job_definition *registered, const char *policy,
+                       const struct job_definition *now, struct fly_error *out_error)
+{
+    const struct job_definition before = definition_on_record(registered);
+    struct job_definition after = definition_on_record(now);
     struct buffer text;
     int code;
 
+    if (same_policy(registered, policy, now)) {
+        after.policy = before.policy;
+        after.policy_sha256 = before.policy_sha256;
+    }
+    after.policy_by_auto = before.policy_by_auto;
+    after.auto_policy_version = before.auto_policy_version;
     buffer_init(&text, 1 << 16);
     code = shape_differences(&shape_definition, &before, &after, describe_difference, &text, NULL);
     if (code < 0)

@@ -13,13 +13,14 @@
  *     {"name": "digits", "batch_sizes": [16, 32], "default_batch_size": 32,
  *      "objective": {"kind": "energy", "eta": 0.5, "max_slowdown": 1.03}, "beta": 2.0,
  *      "target": "at_least", "target_metric": 0.9, "trains_on": false, "max_epochs": 30,
- *      "control_every": 10, "policy": "zeus", "seed": 1, "window": 0,
+ *      "control_every": 10, "policy": "bayes", "auto_policy_version": 1, "seed": 1, "window": 0,
  *      "one_at_a_time": false, "generator": "philox", "pruning_rounds": 2,
  *      "explorations": 2, "prior_mean": 0.0, "prior_precision": 0.0, "client": "",
  *      "grid": "gb:national"}
  *
- * `grid`, `policy_sha256`, `target_hold` and `best_so_far` are present only when there is one. A max_slowdown
- * or beta of null is infinite; target_metric is null without a target.
+ * `grid`, `policy_sha256`, `target_hold` and `best_so_far` are present only when there is one, `policy` when
+ * one is named (on record always), `auto_policy_version` when nobody had named it. A max_slowdown or beta of
+ * null is infinite; target_metric is null without a target.
  */
 
 /*
@@ -32,7 +33,8 @@ struct job_definition definition_on_record(const struct job_definition *definiti
 json_t *definition_to_json(const struct job_definition *definition);
 
 /*
- * Reads a definition; texts and lists go into `arena`. Returns FLY_EDATA or FLY_ELIMIT for another form;
+ * Reads a definition on record, which names `zeus` if it names no policy; texts and lists go into `arena`.
+ * Returns FLY_EDATA or FLY_ELIMIT for another form;
  * job_definition_check checks the rest.
  */
 int definition_from_json(json_t *json, struct arena *arena, struct job_definition *out_definition,
@@ -40,8 +42,12 @@ int definition_from_json(json_t *json, struct arena *arena, struct job_definitio
 
 json_t *objective_to_json(const struct fly_objective *objective);
 
-/* Returns FLY_ECONFLICT with the fields in which the two differ, 0 when they are the same. */
-int definition_compare(const struct job_definition *registered, const struct job_definition *now,
-                       struct fly_error *out_error);
+/*
+ * Returns FLY_ECONFLICT with the fields in which the two differ, 0 when they are the same. `policy` is the
+ * one that holds now, which a user may have set since. No policy named is no difference. Nor is `zeus` for a
+ * job for which nobody had named one: clients of version 0.1 said so of every job.
+ */
+int definition_compare(const struct job_definition *registered, const char *policy,
+                       const struct job_definition *now, struct fly_error *out_error);
 
 #endif

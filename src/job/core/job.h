@@ -63,6 +63,10 @@ enum job_target {
 /*
  * A job's definition. It is registered once and never changed. Registering it again with the same fields
  * succeeds; with others FLY_ECONFLICT names those that differ.
+ *
+ * A definition that names no policy asks for `auto`: whoever keeps the log decides which policy that is
+ * (policy_choice.h) when the job is registered, and writes its name and version down. Later registrations
+ * that name none take the policy on record.
  */
 struct job_definition {
     const char *name;
@@ -81,7 +85,10 @@ struct job_definition {
     bool trains_on;         /* train on after the target is reached; the energy up to the target decides */
     uint32_t max_epochs;    /* 1 .. JOB_EPOCHS_MAX */
     uint32_t control_every; /* every so many recurrences one runs the default at the highest limit; 0: none */
-    const char *policy;     /* a name in batch_policies, or of a plug-in (policy_plugins.h) */
+    const char *policy;     /* a name in batch_policies, or of a plug-in (policy_plugins.h); NULL, "" or
+                               "auto": not named, and so never on record */
+    bool policy_by_auto;    /* on record: nobody had named the policy */
+    uint32_t auto_policy_version; /* which version of it was decided on; with policy_by_auto */
     const char *policy_sha256; /* of a plug-in's file when it was registered; NULL or "": none, or not told */
     uint32_t seed;
     uint32_t window;          /* how many observations of a batch size count, newest first; 0: all */
@@ -101,6 +108,7 @@ struct job_definition {
 struct job_registered {
     bool known; /* it was registered before, with the same definition */
     uint64_t trials;
+    char policy[JOB_TEXT_MAX]; /* that holds now; "": not told, by an older service */
 };
 
 /* What a user may change later. Values without their `set_...` stay. */
@@ -113,6 +121,12 @@ struct job_setting {
     bool set_pin; /* pin_batch_size 0: remove the pin */
     uint32_t pin_batch_size;
     double pin_limit_w; /* NAN: the profile's best */
+    /*
+     * NULL or "": stays. "auto": as for a job that is registered now. What was observed is folded into the
+     * new policy as if it had been the job's from the beginning.
+     */
+    const char *policy;
+    const char *policy_sha256; /* on record: of a plug-in's file; else NULL */
 };
 
 /* ---- a proposal ---- */
@@ -325,6 +339,7 @@ struct job_list {
 struct job_shown {
     struct job_definition definition; /* as registered */
     struct fly_objective objective;   /* the one that holds now */
+    const char *policy;               /* that holds now; NULL or "": not told, so the definition's */
     uint32_t control_every;           /* that holds now */
     uint32_t pin_batch_size;          /* 0: none */
     double pin_limit_w;               /* NAN: the profile's best */

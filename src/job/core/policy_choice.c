@@ -5,11 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/words.h"
+#include "job/core/definition.h"
 #include "job/core/policy_plugins.h"
 #include "policy/batch_policies.h"
+#include "policy/law_mixture.h"
 
 enum { POLICIES_MAX = 16, LIST_MAX = 128 };
+
+const struct batch_policy *job_policy_auto(const struct job_definition *definition)
+{
+    return definition->batch_count <= LAW_BATCHES_MAX ? &batch_policy_bayes : &batch_policy_zeus;
+}
 
 const struct batch_policy *job_policy_find(const char *name, const struct batch_policy *const *plugins)
 {
@@ -20,17 +28,29 @@ const struct batch_policy *job_policy_find(const char *name, const struct batch_
     return batch_policy_find(name);
 }
 
-/* Lists "bayes, default, grid"; returns how many. */
+int job_policy_takes(const struct batch_policy *policy, const struct job_definition *definition,
+                     struct fly_error *out_error)
+{
+    if (policy != &batch_policy_bayes || definition->batch_count <= LAW_BATCHES_MAX)
+        return 0;
+    return error_set(
+        out_error, FLY_EUSAGE,
+        "job '%.100s': the policy 'bayes' chooses among at most %d batch sizes, and the job has %zu; "
+        "name fewer, or choose the policy 'zeus'",
+        definition->name, LAW_BATCHES_MAX, definition->batch_count);
+}
+
+/* Lists "auto, bayes, default, grid"; returns how many. */
 static size_t list_names(const char *names[POLICIES_MAX], char text[LIST_MAX])
 {
-    size_t count = 0, length = 0;
+    size_t count = 0, length = (size_t)snprintf(text, LIST_MAX, "%s", JOB_POLICY_AUTO);
 
+    names[count++] = JOB_POLICY_AUTO;
     for (size_t i = 0; batch_policies[i] != NULL && count < POLICIES_MAX; i++) {
         if (batch_policies[i] == &batch_policy_fixed)
             continue;
         names[count++] = batch_policies[i]->name;
-        length += (size_t)snprintf(text + length, LIST_MAX - length, "%s%s", count > 1 ? ", " : "",
-                                   batch_policies[i]->name);
+        length += (size_t)snprintf(text + length, LIST_MAX - length, ", %s", batch_policies[i]->name);
     }
     return count;
 }
@@ -43,7 +63,7 @@ int job_policy_check(const char *job, const char *policy, const struct batch_pol
     size_t count = list_names(names, text);
     int nearest;
 
-    if (job_policy_find(policy, plugins) != NULL)
+    if (strcmp(policy, JOB_POLICY_AUTO) == 0 || job_policy_find(policy, plugins) != NULL)
         return 0;
     if (policy_plugins_is_path(policy))
         return error_set(

@@ -136,7 +136,11 @@ static const struct shape_field definition_rows[] = {
     WHOLE(job_definition, max_epochs, 1, JOB_EPOCHS_MAX, "of a try"),
     OR_WHOLE(job_definition, control_every, UINT32_MAX,
              "each so many recurrences run the default at the highest limit; 0: none"),
-    OR_TEXT(job_definition, policy, SHORT, "that chooses batch sizes"),
+    {AT(job_definition, policy), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = SHORT,
+     .about = "that chooses batch sizes; missing or 'auto': the job's, or for a new job the best one known"},
+    {AT(job_definition, auto_policy_version), .kind = SHAPE_U32, .need = SHAPE_FLAGGED, .most = UINT32_MAX,
+     .beside = offsetof(struct job_definition, policy_by_auto),
+     .about = "on record: nobody had named the policy, and this is the version of the one chosen"},
     OR_WHOLE(job_definition, seed, UINT32_MAX, "of random draws"),
     OR_WHOLE(job_definition, window, POLICY_WINDOW_MAX,
              "observations of a batch size that count, newest first; 0: all"),
@@ -171,6 +175,8 @@ const struct shape shape_definition_asked = {.name = "Definition",
 static const struct shape_field registered_rows[] = {
     TRUTH(job_registered, known, "it was registered before, with the same definition"),
     LONG(job_registered, trials, 0, "so far"),
+    {AT(job_registered, policy), .kind = SHAPE_CHARS, .need = SHAPE_SPARING, .longest = SHORT,
+     .about = "that chooses its batch sizes now"},
 };
 const struct shape shape_registered = {
     SHAPE(job_registered, "Registered", "A job that is on record", registered_rows)};
@@ -203,6 +209,10 @@ static const struct shape_field setting_rows[] = {
      .beside = offsetof(struct job_setting, set_pin),
      .shape = &shape_pin,
      .about = "a choice to hold"},
+    {AT(job_setting, policy), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = SHORT,
+     .about = "that chooses batch sizes from now on, as if it always had; 'auto': the best one known"},
+    {AT(job_setting, policy_sha256), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = SHORT,
+     .about = "on record: of the file of a plug-in that is the policy"},
 };
 const struct shape shape_setting = {
     SHAPE(job_setting, "Setting", "What a user changes of a job; the rest stays", setting_rows)};
@@ -399,6 +409,8 @@ const struct shape shape_list = {SHAPE(job_list, "Jobs", "All jobs", list_rows)}
 static const struct shape_field shown_rows[] = {
     INSIDE(job_shown, definition, &shape_definition, "as registered"),
     INSIDE(job_shown, objective, &shape_objective, "that holds now"),
+    {AT(job_shown, policy), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = SHORT,
+     .about = "that holds now"},
     WHOLE(job_shown, control_every, 0, UINT32_MAX, "that holds now"),
     WHOLE(job_shown, pin_batch_size, 0, UINT32_MAX, "0: none"),
     NUMBER(job_shown, pin_limit_w, SHAPE_ANY, SHAPE_UNKNOWN, "null: the profile's best"),

@@ -36,25 +36,42 @@ void job_state_deinit(struct job_state *state)
     arena_deinit(&state->arena);
 }
 
-int job_state_define(struct job_state *state, const struct job_definition *definition,
-                     const struct batch_policy *const *plugins, struct fly_error *out_error)
+/* Finds the policy that holds for the whole fold. */
+static int find_policy(struct job_state *state, const struct batch_policy *const *plugins,
+                       struct fly_error *out_error)
 {
-    state->definition = *definition;
-    state->policy = job_policy_find(definition->policy, plugins);
-    if (state->policy == NULL)
+    const struct job_definition *definition = &state->definition;
+    bool set = state->policy_set.from > 0;
+    const char *name = set ? state->policy_set.name : definition->policy;
+    const char *sha256 = set ? state->policy_set.sha256 : definition->policy_sha256;
+    const struct batch_policy *policy = job_policy_find(name, plugins);
+
+    if (policy == NULL)
         return error_set(
             out_error, FLY_EUNSUPPORTED,
             "job '%s': no policy '%s' here; name its plug-in's file in FLYBALL_PLUGINS, or use a newer "
             "version",
-            definition->name, definition->policy);
-    if (definition->policy_sha256 != NULL && definition->policy_sha256[0] != '\0' &&
-        (state->policy->content == NULL || strcmp(state->policy->content, definition->policy_sha256) != 0))
+            definition->name, name);
+    if (sha256 != NULL && sha256[0] != '\0' &&
+        (policy->content == NULL || strcmp(policy->content, sha256) != 0))
         return error_set(
             out_error, FLY_EUNSUPPORTED,
             "job '%s': its policy is the plug-in '%s' with SHA-256 %.12s..., and the one here has %.12s...; "
             "name that file in FLYBALL_PLUGINS, or register the job under another name",
-            definition->name, definition->policy, definition->policy_sha256,
-            state->policy->content != NULL ? state->policy->content : "none");
+            definition->name, name, sha256, policy->content != NULL ? policy->content : "none");
+    state->policy = policy;
+    return 0;
+}
+
+int job_state_define(struct job_state *state, const struct job_definition *definition,
+                     const struct batch_policy *const *plugins, struct fly_error *out_error)
+{
+    int code;
+
+    state->definition = *definition;
+    code = find_policy(state, plugins, out_error);
+    if (code < 0)
+        return code;
     state->parameters = (struct policy_parameters){.beta = definition->beta,
                                                    .window = definition->window,
                                                    .seed = definition->seed,

@@ -138,6 +138,11 @@ struct job_state {
     struct policy_parameters parameters;
     struct fly_objective objective; /* the one that holds for the whole fold */
     uint64_t objective_from;        /* the event that set it; 0: the definition */
+    struct job_policy_set {
+        uint64_t from; /* the event that set the policy; 0: it is the definition's */
+        char name[JOB_TEXT_MAX];
+        char sha256[JOB_TEXT_MAX]; /* of a plug-in's file; "": none */
+    } policy_set;
     uint32_t control_every;
     uint32_t pin_batch_size; /* 0: none */
     double pin_limit_w;

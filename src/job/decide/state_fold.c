@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
@@ -29,11 +30,41 @@ static int fold_defined(struct folding *folding)
     return code < 0 ? code : job_state_define(folding->state, &definition, folding->plugins, folding->error);
 }
 
+/* Forgets what was folded but what holds for the whole fold, so that the log is folded anew. */
+static int fold_anew(struct job_state *state)
+{
+    struct fly_objective objective = state->objective;
+    struct job_policy_set policy_set = state->policy_set;
+    uint64_t objective_from = state->objective_from;
+
+    job_state_deinit(state);
+    job_state_init(state);
+    state->objective = objective;
+    state->objective_from = objective_from;
+    state->policy_set = policy_set;
+    return JOB_FOLD_ANEW;
+}
+
+/* What was observed tells another policy other things. Returns whether it is another one. */
+static bool take_policy(struct folding *folding, const struct job_setting *setting)
+{
+    struct job_policy_set *set = &folding->state->policy_set;
+
+    if (setting->policy == NULL || setting->policy[0] == '\0' || folding->event->number <= set->from)
+        return false;
+    set->from = folding->event->number;
+    snprintf(set->name, sizeof set->name, "%s", setting->policy);
+    snprintf(set->sha256, sizeof set->sha256, "%s",
+             setting->policy_sha256 != NULL ? setting->policy_sha256 : "");
+    return true;
+}
+
 static int fold_set(struct folding *folding)
 {
     struct job_state *state = folding->state;
     struct job_setting setting;
     struct fly_error why;
+    bool anew;
 
     if (record_read_setting(folding->body, &setting, &why) < 0)
         return fold_refuse(folding, &why);
@@ -43,17 +74,16 @@ static int fold_set(struct folding *folding)
         state->pin_batch_size = setting.pin_batch_size;
         state->pin_limit_w = setting.pin_limit_w;
     }
+    anew = take_policy(folding, &setting);
     if (!setting.set_objective || folding->event->number <= state->objective_from)
-        return 0;
+        return anew ? fold_anew(state) : 0;
     if (objective_check(&setting.objective, 1.0, NULL) < 0 ||
         definition_allows(&state->definition, &setting.objective, NULL) < 0)
         return fold_refuse_member(folding, "objective", "an objective in its range");
     /* What was observed has other costs under the new objective. */
-    job_state_deinit(state);
-    job_state_init(state);
     state->objective = setting.objective;
     state->objective_from = folding->event->number;
-    return JOB_FOLD_ANEW;
+    return fold_anew(state);
 }
 
 /* ---- it runs ---- */

@@ -260,6 +260,9 @@ static void save_body(const struct job_state *state, struct buffer *bytes)
     bytes_put_text(bytes, text != NULL ? text : "");
     free(text);
     json_decref(definition);
+    bytes_put_u64(bytes, state->policy_set.from);
+    bytes_put_text(bytes, state->policy_set.name);
+    bytes_put_text(bytes, state->policy_set.sha256);
     bytes_put_text(bytes, state->policy->name);
     bytes_put_u64(bytes, state->policy->version);
     bytes_put_u64(bytes, DECIDER_STATE_VERSION);
@@ -311,6 +314,9 @@ static int load_definition(struct job_state *state, struct bytes_reader *bytes,
     free(text);
     code = definition_from_json(json, &state->arena, &definition, NULL);
     json_decref(json);
+    state->policy_set.from = bytes_u64(bytes);
+    bytes_text(bytes, state->policy_set.name, sizeof state->policy_set.name);
+    bytes_text(bytes, state->policy_set.sha256, sizeof state->policy_set.sha256);
     if (code == 0 && job_definition_check(&definition, NULL) == 0)
         code = job_state_define(state, &definition, plugins, out_error);
     else if (code != FLY_ENOMEM)

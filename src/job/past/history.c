@@ -38,6 +38,7 @@ static int read_defined(struct reading *reading, json_t *body, struct fly_error 
     if (code < 0)
         return code;
     reading->history->objective = reading->history->definition.objective;
+    reading->history->policy = reading->history->definition.policy;
     return 0;
 }
 
@@ -68,6 +69,10 @@ static int read_set(struct reading *reading, const struct store_event *event, js
         history->pin_batch_size = setting.pin_batch_size;
         history->pin_limit_w = setting.pin_limit_w;
     }
+    if (setting.policy != NULL && setting.policy[0] != '\0')
+        history->policy = arena_strdup(reading->arena, setting.policy);
+    if (history->policy == NULL)
+        return error_no_memory(out_error);
     if (changed) {
         history->wanted_us = event->time_us;
         history->wanted_from = reading->count + 1;

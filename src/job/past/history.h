@@ -57,6 +57,7 @@ struct job_row {
 struct job_history {
     struct job_definition definition;
     struct fly_objective objective; /* the current one */
+    const char *policy;             /* likewise */
     uint32_t pin_batch_size;        /* 0: none */
     double pin_limit_w;             /* NAN: the profile's best */
     int64_t wanted_us;              /* when another objective or pin was set last; 0: never */

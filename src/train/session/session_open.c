@@ -116,8 +116,9 @@ static void define(struct fly_session *session)
     job->best_so_far = options->best_so_far;
     job->control_every = options->control_every;
     job->seed = options->seed;
-    if (options->policy != NULL)
-        job->policy = options->policy;
+    job->policy = options->policy;
+    if (!definition_names_policy(job)) /* said to nobody: an older service takes its own default */
+        job->policy = NULL;
 }
 
 /* Names the run. A launcher gives the job another name after a requeue, a scheduler does not. */
