@@ -98,6 +98,34 @@ def test_formats_and_threads():
             tap.contains(table, text)
 
 
+def test_scenarios():
+    """Rows of their own, in which the optimum follows what happens; the default is never dear."""
+    with tempfile.TemporaryDirectory() as name:
+        rows, _ = rows_of(name, *SMALL, "--policy=zeus,bayes,hill-climb,zeus-one-round,bandit", "--scenario=all")
+        of_all = [row for row in rows if (row["jobs"], row["recurrences"]) == ("synthetic", 10)]
+        scenarios = list(dict.fromkeys(row["scenario"] for row in rows))
+        tap.equal((scenarios[0], len(scenarios), len(of_all)), ("steady", 14, 14 * 7))
+        for row in of_all:
+            if row["policy"] == "default":
+                tap.equal((row["dear_runs_percent"], row["near_default_jobs_percent"], row["ended_early_runs"]), (0.0, 100.0, 0))
+            if row["policy"] == "oracle":
+                tap.equal(abs(row["regret_mean_optimal_runs"]) < 2.0, True, row)
+        steady, _ = rows_of(name, *SMALL, "--policy=zeus,bayes,hill-climb,zeus-one-round,bandit")
+        tap.equal(steady, [row for row in rows if row["scenario"] == "steady"])
+        table = compare(name, *SMALL, "--scenario=growth,burst-8").stdout
+        tap.equal([scenario in table for scenario in ("growth", "burst-8", "steady")], [True, True, False])
+
+
+def test_searches_that_end_early_are_charged():
+    """With beta 1.01 the published search stops every run: it pays the default's costs from there on."""
+    with tempfile.TemporaryDirectory() as name:
+        rows, _ = rows_of(name, "--synthetic=noisy", "--synthetic-jobs=3", "--seeds=1-5", "--horizons=30", "--beta=1.01")
+        zeus = next(row for row in rows if row["policy"] == "zeus")
+        tap.equal((zeus["ended_early_runs"] > 0, zeus["runs"]), (True, 15))
+        tap.equal(zeus["regret_mean_optimal_runs"] > 0.0, True)
+        tap.equal(zeus["dear_runs_percent"] > 0.0, True)
+
+
 def test_plugin_is_judged():
     with tempfile.TemporaryDirectory() as name:
         rows, _ = rows_of(name, *SMALL, f"--policy=zeus,{CLIMB}")
@@ -124,6 +152,9 @@ def test_refusals():
                                 (["--synthetic-jobs=0"], "no jobs"),
                                 (["--synthetic=rough"], "smooth"),
                                 (["--horizons=0,5"], "--horizons"),
+                                (["--scenario=steady,all"], "stands for every one"),
+                                (["--scenario=steady,jump", "--tries=tries.csv"], "name one with --scenario"),
+                                (["--scenario=storm"], "steady"),
                                 (["--traces=nowhere"], "nowhere")):
             result = compare(name, "--seeds=1", "--horizons=2", *arguments)
             tap.equal((result.returncode != 0, result.stdout), (True, ""), arguments)

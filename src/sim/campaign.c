@@ -54,6 +54,7 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
         .in_order = plan->in_order,
         .burst = plan->burst,
         .rest_at_default = plan->rest_at_default,
+        .crash_share = plan->crash_share,
         .drift = plan->drift == DRIFT_NONE ? NULL : &work->campaign->drifts[w],
         .curve = plan->curves ? &work->campaign->curves[unit->number] : NULL,
         .cancelled = crew_given_up,
@@ -147,6 +148,7 @@ static int prepare(const struct campaign_plan *plan, struct campaign *campaign, 
 
         if (oracle_find(workload, &campaign->optima[i], NULL) < 0)
             campaign->optima[i] = (struct optimum){.cost_j = INFINITY};
+        campaign->optima[i].cost_j *= environment_crash_factor(plan->crash_share);
         campaign->recurrences[i] = plan->recurrences > 0 ? plan->recurrences : workload_recurrences(workload);
         code = drift_init(&campaign->drifts[i], plan->drift, workload, campaign->recurrences[i],
                           &campaign->arena, out_error);

@@ -32,6 +32,7 @@ struct campaign_plan {
     bool in_order;        /* uses the recorded runs in order; otherwise they are drawn */
     unsigned burst;       /* as in comparison.h */
     bool rest_at_default; /* as in comparison.h */
+    double crash_share;   /* of the trainings, as in environment.h */
     enum drift_kind drift;
     struct policy_parameters parameters; /* the campaign fills in the seed */
     unsigned threads;                    /* as in crew.h */

@@ -204,6 +204,12 @@ static int run_race(struct race *race, struct comparison *comparison, struct fly
     return 0;
 }
 
+static void set_world(const struct comparison_plan *plan, struct environment *environment)
+{
+    environment->drift = plan->drift;
+    environment->crash_share = plan->crash_share;
+}
+
 /* Prepares the policy's job, in whichever way its recurrences come. */
 static int begin_policy(struct race *race, struct fly_error *out_error)
 {
@@ -214,7 +220,7 @@ static int begin_policy(struct race *race, struct fly_error *out_error)
         code = burst_init(&race->burst, plan->workload, plan->policy, &plan->parameters, out_error);
         if (code < 0)
             return code;
-        race->burst.job.environment.drift = plan->drift;
+        set_world(plan, &race->burst.job.environment);
         race->burst.observer = plan->observer;
         race->burst.observer_context = plan->observer_context;
         return 0;
@@ -222,7 +228,7 @@ static int begin_policy(struct race *race, struct fly_error *out_error)
     code = recurring_init(&race->policy_job, plan->workload, plan->policy, &plan->parameters, out_error);
     if (code < 0)
         return code;
-    race->policy_job.environment.drift = plan->drift;
+    set_world(plan, &race->policy_job.environment);
     race->policy_job.observer = plan->observer;
     race->policy_job.observer_context = plan->observer_context;
     return 0;
@@ -249,7 +255,7 @@ int comparison_run(const struct comparison_plan *plan, struct comparison *out_co
                           out_error);
     if (code < 0)
         goto end_policy;
-    race.baseline_job.environment.drift = plan->drift;
+    set_world(plan, &race.baseline_job.environment);
     if (plan->in_order && plan->burst <= 1)
         code = recurring_in_order(&race.policy_job, out_error);
     if (code == 0 && plan->in_order)

@@ -46,6 +46,7 @@ struct comparison_plan {
     bool rest_at_default;         /* after the policy's job has ended early, the default runs instead: each
                                      recurrence costs what the baseline's does, and those of the end their
                                      failed tries besides */
+    double crash_share;           /* as in environment.h; the optimum's cost allows for it */
     const struct drift *drift;    /* NULL: none; otherwise the optimum follows it */
     recurring_observer *observer; /* of the policy's tries, or NULL */
     void *observer_context;

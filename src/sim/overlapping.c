@@ -129,8 +129,7 @@ static int reap(struct overlapping *job, struct fly_error *out_error)
 {
     struct flight flight = pop_flight(job);
     double took_s = flight.submission.end_s - flight.submission.start_s;
-    int code = decider_fold(&job->decider, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &flight.ended},
-                            out_error);
+    int code = trial_fold(&job->decider, &job->environment, &flight.ended, out_error);
 
     if (code < 0)
         return code;

@@ -74,8 +74,7 @@ static int run_try(struct recurring *job, uint32_t try_number, struct recurrence
     int code = trial_run(&job->decider, &job->environment, job->recurrences, try_number, &trial, out_error);
 
     if (code == 0)
-        code = decider_fold(&job->decider, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &trial.ended},
-                            out_error);
+        code = trial_fold(&job->decider, &job->environment, &trial.ended, out_error);
     if (code < 0)
         return code;
     if (trial_ran(&trial.ended))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/trial.h"
 
+#include <math.h>
+
 /* Measures the power profile of a batch size. The trace already has it, without errors. */
 static int measure_profile(struct decider *decider, const struct workload *workload, size_t batch,
                            struct fly_error *out_error)
@@ -14,7 +16,14 @@ static int measure_profile(struct decider *decider, const struct workload *workl
                         out_error);
 }
 
-/* Asks for the next trial and tells the core that it was proposed. */
+/* Returns whether a batch size fits into the GPU. */
+static bool fits(const struct workload *workload, size_t batch)
+{
+    return workload->fitting == 0 || batch < workload->fitting;
+}
+
+/* Asks for the next trial and tells the core that it was proposed. One that does not fit measures no profile.
+ */
 static int propose(struct decider *decider, const struct workload *workload, uint64_t recurrence,
                    uint32_t try_number, struct proposal *out_proposal, bool *out_profiling,
                    struct fly_error *out_error)
@@ -25,51 +34,92 @@ static int propose(struct decider *decider, const struct workload *workload, uin
         return code;
     code = decider_fold(decider, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = out_proposal},
                         out_error);
-    *out_profiling = decider_wants_profile(decider, out_proposal);
+    *out_profiling = decider_wants_profile(decider, out_proposal) && fits(workload, out_proposal->batch);
     if (code == 0 && *out_profiling)
         code = measure_profile(decider, workload, out_proposal->batch, out_error);
     return code;
+}
+
+/* Trains what was proposed; `out_path` is the recorded run. */
+static int train(struct decider *decider, struct environment *environment, struct trial_ended *ended,
+                 bool profiling, uint32_t *out_path, struct fly_error *out_error)
+{
+    const struct workload_batch *batch = &environment->workload->batches[ended->batch];
+    size_t point = workload_find_limit(batch, ended->limit_w);
+    const struct fly_power_point *epoch = &batch->points[point];
+    struct training training;
+    double target_epoch;
+    uint32_t cap;
+    int code = decider_epoch_cap(decider, ended->batch, epoch->time_s * epoch->power_w, epoch->time_s, &cap,
+                                 out_error);
+
+    if (code < 0)
+        return code;
+    target_epoch = environment_target_epoch(
+        environment, &(struct training_order){ended->recurrence, ended->try_number, ended->batch, cap},
+        out_path);
+    training = environment_train(environment->workload, ended->batch, point, target_epoch, cap,
+                                 environment_profiled(environment, profiling, cap));
+    ended->outcome = !training.ran ? TRIAL_REFUSED : training.reached ? TRIAL_REACHED : TRIAL_NOT_REACHED;
+    ended->epochs = training.epochs;
+    ended->energy_j = training.energy_j;
+    ended->time_s = training.time_s;
+    return 0;
+}
+
+/* Lets the trial crash if it is its turn, after a share of its way. */
+static void crash(const struct environment *environment, struct trial_ended *ended)
+{
+    double share;
+
+    if (ended->outcome == TRIAL_REFUSED || !(environment->crash_share > 0.0) ||
+        !environment_crashes(environment, ended->recurrence, ended->try_number, &share))
+        return;
+    ended->outcome = TRIAL_CRASHED;
+    ended->crashed = true;
+    ended->epochs = floor(share * ended->epochs);
+    ended->energy_j *= share;
+    ended->time_s *= share;
 }
 
 int trial_run(struct decider *decider, struct environment *environment, uint64_t recurrence,
               uint32_t try_number, struct trial *out_trial, struct fly_error *out_error)
 {
     const struct workload *workload = environment->workload;
+    struct trial trial = {.ended = {.recurrence = recurrence, .try_number = try_number}};
     struct proposal proposal;
-    struct training training;
-    const struct fly_power_point *epoch;
-    double limit_w, target_epoch;
-    size_t point;
-    uint32_t path, cap;
     bool profiling;
     int code = propose(decider, workload, recurrence, try_number, &proposal, &profiling, out_error);
 
     if (code < 0)
         return code;
-    limit_w = decider_limit_w(decider, &proposal);
-    point = workload_find_limit(&workload->batches[proposal.batch], limit_w);
-    epoch = &workload->batches[proposal.batch].points[point];
-    code = decider_epoch_cap(decider, proposal.batch, epoch->time_s * epoch->power_w, epoch->time_s, &cap,
-                             out_error);
-    if (code < 0)
+    trial.ended.trial = decider->trials - 1;
+    trial.ended.batch = proposal.batch;
+    if (fits(workload, proposal.batch)) {
+        trial.ended.limit_w = decider_limit_w(decider, &proposal);
+        code = train(decider, environment, &trial.ended, profiling, &trial.path, out_error);
+        if (code == 0)
+            crash(environment, &trial.ended);
+    } else {
+        trial.ended.outcome = TRIAL_OUT_OF_MEMORY;
+        trial.ended.limit_w = batch_highest_limit_w(&workload->spec.batches[proposal.batch]);
+    }
+    if (code == 0)
+        *out_trial = trial;
+    return code;
+}
+
+int trial_fold(struct decider *decider, struct environment *environment, const struct trial_ended *ended,
+               struct fly_error *out_error)
+{
+    int code = decider_fold(decider, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = ended}, out_error);
+
+    if (code < 0 || ended->outcome != TRIAL_OUT_OF_MEMORY ||
+        (environment->excluded > 0 && environment->excluded <= ended->batch))
         return code;
-    target_epoch = environment_target_epoch(
-        environment, &(struct training_order){recurrence, try_number, proposal.batch, cap}, &path);
-    training = environment_train(workload, proposal.batch, point, target_epoch, cap,
-                                 environment_profiled(environment, profiling, cap));
-    *out_trial = (struct trial){.ended = {.trial = decider->trials - 1,
-                                          .recurrence = recurrence,
-                                          .try_number = try_number,
-                                          .batch = proposal.batch,
-                                          .limit_w = limit_w,
-                                          .outcome = !training.ran      ? TRIAL_REFUSED
-                                                     : training.reached ? TRIAL_REACHED
-                                                                        : TRIAL_NOT_REACHED,
-                                          .epochs = training.epochs,
-                                          .energy_j = training.energy_j,
-                                          .time_s = training.time_s},
-                                .path = path};
-    return 0;
+    environment->excluded = ended->batch;
+    return decider_fold(
+        decider, &(struct event){.kind = EVENT_BATCHES_EXCLUDED, .first_excluded = ended->batch}, out_error);
 }
 
 bool trial_ran(const struct trial_ended *ended)

@@ -16,6 +16,7 @@
 #include "cli/sim/sim_policies.h"
 #include "cli/sim/sim_run.h"
 #include "sim/campaign.h"
+#include "sim/scenario.h"
 #include "sim/try_writer.h"
 
 enum { SEEDS_MAX = 10000, HORIZONS_MAX = 16, MEMORY_MAX = 1 << 20 };
@@ -60,6 +61,13 @@ static const struct cli_option options[] = {
      .placeholder = "LIST",
      .help = "Recurrences after which figures are taken, the last ends the histories. If not given, "
              "10,25,50,100, with --quick 10,50."},
+    {.name = "scenario",
+     .type = CLI_LIST,
+     .placeholder = "NAME",
+     .choices = scenario_names,
+     .default_text = "steady",
+     .help = "What happens to the jobs over their recurrences; each scenario has rows of its own, and 'all' "
+             "stands for every one."},
     {.name = "each", .type = CLI_FLAG, .help = "Give every job rows of its own too."},
     {.name = "quick", .type = CLI_FLAG, .help = "Compare on less, within a minute."},
     SIM_OPTION_ETA,
@@ -85,7 +93,10 @@ struct sim_compare {
     size_t seed_count;
     uint64_t horizons[HORIZONS_MAX];
     size_t horizon_count;
+    enum scenario_kind scenarios[SCENARIO_COUNT];
+    size_t scenario_count;
     struct sim_run run;
+    uint64_t done; /* simulations of the scenarios before this one */
 };
 
 /* Reads a list of numbers, or the scale's if the option is not given. */
@@ -141,6 +152,32 @@ static int find_rival(const struct sim_compare *sim, const struct cli_call *call
     return 0;
 }
 
+static int read_scenarios(struct sim_compare *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    const struct cli_list *asked = cli_list(call, "scenario");
+
+    sim->scenario_count = 0;
+    for (size_t i = 0; i < asked->count; i++) {
+        if (asked->choices[i] == SCENARIO_COUNT && asked->count > 1)
+            return cli_usage(call, out_error,
+                             "scenario 'all' stands for every one; leave out the other names");
+        if (asked->choices[i] != SCENARIO_COUNT)
+            sim->scenarios[sim->scenario_count++] = (enum scenario_kind)asked->choices[i];
+    }
+    for (int kind = 0; kind < SCENARIO_COUNT && asked->choices[0] == SCENARIO_COUNT; kind++)
+        sim->scenarios[sim->scenario_count++] = (enum scenario_kind)kind;
+    if (cli_set(call, "tries") && sim->scenario_count > 1)
+        return cli_usage(call, out_error, "--tries with several scenarios; name one with --scenario");
+    return 0;
+}
+
+static void report_progress(void *context, uint64_t done, uint64_t total)
+{
+    struct sim_compare *sim = context;
+
+    sim_run_progress(&sim->run, sim->done + done, total);
+}
+
 static struct campaign_plan make_plan(struct sim_compare *sim, const struct cli_call *call)
 {
     return (struct campaign_plan){
@@ -160,33 +197,61 @@ static struct campaign_plan make_plan(struct sim_compare *sim, const struct cli_
         .curves = true,
         .horizons = sim->horizons,
         .horizon_count = sim->horizon_count,
-        .progress = sim_run_progress,
-        .progress_context = &sim->run,
+        .progress = report_progress,
+        .progress_context = sim,
     };
 }
 
-static int compare(struct sim_compare *sim, const struct cli_call *call, struct fly_error *out_error)
+/* Runs one scenario and adds its rows. */
+static int compare_in(struct sim_compare *sim, const struct cli_call *call, enum scenario_kind kind,
+                      struct compare_report *report, struct fly_error *out_error)
 {
-    const struct campaign_plan plan = make_plan(sim, call);
+    struct campaign_plan plan = make_plan(sim, call);
     struct campaign campaign = {0};
-    struct compare_run run = {.plan = &plan,
+    struct scenario scenario;
+    struct compare_run run = {.scenario = scenario_names[kind],
+                              .plan = &plan,
                               .campaign = &campaign,
-                              .seeds = cli_set(call, "seeds") ? cli_text(call, "seeds") : sim->scale->seeds,
                               .sets = sim->jobs.rows,
                               .set_count = sim->jobs.row_count,
                               .standard = find_policy(&sim->policies, "default")};
     int code = find_rival(sim, call, &run.rival, out_error);
 
     if (code == 0)
-        code = sim_run_begin(&sim->run, call, try_header,
-                             (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count, out_error);
+        code = scenario_begin(&scenario, kind, &plan, out_error);
     if (code < 0)
         return code;
     code = campaign_run(&plan, &campaign, out_error);
+    if (code == 0)
+        code = compare_report_add(report, &run, out_error);
+    sim->done += (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count;
+    campaign_free(&campaign);
+    scenario_end(&scenario);
+    return code;
+}
+
+static int compare(struct sim_compare *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    const char *seeds = cli_set(call, "seeds") ? cli_text(call, "seeds") : sim->scale->seeds;
+    const struct campaign_plan plan = make_plan(sim, call);
+    struct compare_report report;
+    size_t rival;
+    int code = find_rival(sim, call, &rival, out_error);
+
+    if (code == 0)
+        code = sim_run_begin(&sim->run, call, try_header,
+                             (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count *
+                                 sim->scenario_count,
+                             out_error);
+    if (code < 0)
+        return code;
+    compare_report_begin(&report, call);
+    for (size_t i = 0; i < sim->scenario_count && code == 0; i++)
+        code = compare_in(sim, call, sim->scenarios[i], &report, out_error);
     code = sim_run_end(&sim->run, code, out_error);
     if (code == 0)
-        code = compare_report_emit(call, &run, out_error);
-    campaign_free(&campaign);
+        code = compare_report_emit(&report, &plan, rival, seeds, out_error);
+    compare_report_end(&report);
     return code;
 }
 
@@ -215,6 +280,8 @@ static int sim_compare_run(const struct cli_call *call, struct fly_error *out_er
     arena_init(&sim.arena, MEMORY_MAX);
     code = read_numbers(&sim, call, out_error);
     if (code == 0)
+        code = read_scenarios(&sim, call, out_error);
+    if (code == 0)
         code = compare_on_jobs(&sim, call, out_error);
     arena_deinit(&sim.arena);
     return code;
@@ -237,6 +304,12 @@ const struct cli_command cmd_sim_compare = {
          "best "
          "batch size is octaves away from the default). They follow from kind and number alone; nothing of "
          "them was measured.",
+         "With --scenario the jobs change over their recurrences: drifts of the optimum (shift, jump, sine) "
+         "or of all costs (level, triple, growth, up-down), recurrences that start together (burst-2, "
+         "burst-4, "
+         "burst-8), larger batch sizes that do not fit (memory), trials that crash (crashes), and a learning "
+         "rate tuned for the default (learning-rate). A search that ends early costs what the default does "
+         "from there on.",
          "A policy of your own is judged with one command: --policy zeus,./mine.so. In JSON and CSV there "
          "are "
          "further figures, such as the job that loses most against the policy compared with, and the job "
@@ -247,6 +320,8 @@ const struct cli_command cmd_sim_compare = {
     .examples = {{"flyball sim compare --quick", "compare the published search with the default"},
                  {"flyball sim compare --traces traces --profile-window 10% --policy zeus,grid",
                   "compare two policies on traces of every GPU and on synthetic jobs"},
+                 {"flyball sim compare --quick --scenario growth,burst-4 --policy zeus,bayes",
+                  "compare where all costs grow, and where four recurrences start together"},
                  {"flyball sim compare --quick --policy zeus,./mine.so --each --format csv",
                   "judge a policy of your own, job by job"}},
     .outputs = {&compare_report_quantities},

@@ -8,9 +8,6 @@
 #include "shapes/shape_told.h"
 #include "sim/standing.h"
 
-/* Nothing but the recurrences themselves changes; scenarios in which a job does get rows of their own. */
-static const char scenario[] = "steady";
-
 enum { RATIO_TEXT_MAX = 64 };
 
 #define REAL(key, title, decimals, unit, help)                        \
@@ -27,7 +24,7 @@ enum { RATIO_TEXT_MAX = 64 };
     }
 
 static const struct meaning columns[] = {
-    NAME_OF("scenario", "scenario", "How the jobs change over their recurrences; \"steady\": they do not."),
+    NAME_OF("scenario", "scenario", "What happens to the jobs over their recurrences; \"steady\": nothing."),
     NAME_OF("jobs", "jobs", "Set of jobs: of the traces, synthetic, of one kind, or one job."),
     COUNT_OF("job_count", "job count", "Jobs in the set."),
     COUNT_OF("recurrences", "after", "Recurrences after which the figures are taken."),
@@ -73,14 +70,15 @@ enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
 
 /* What people see of them. */
 static const struct meaning shown[] = {
-    TABLE_SHOWN("jobs", MEANING_TEXT, 0),         TABLE_SHOWN("after", MEANING_WHOLE, 0),
-    TABLE_SHOWN("policy", MEANING_TEXT, 0),       TABLE_SHOWN("regret", MEANING_REAL, 2),
-    TABLE_SHOWN("ratio", MEANING_REAL, 2),        TABLE_SHOWN("95 %", MEANING_TEXT, 0),
-    TABLE_SHOWN("p90", MEANING_REAL, 2),          TABLE_SHOWN("p99", MEANING_REAL, 2),
-    TABLE_SHOWN("worst", MEANING_REAL, 2),        TABLE_SHOWN("jobs won", MEANING_TEXT, 0),
-    TABLE_SHOWN("runs won (%)", MEANING_REAL, 1), TABLE_SHOWN("energy (%)", MEANING_REAL, 1),
-    TABLE_SHOWN("time (%)", MEANING_REAL, 1),     TABLE_SHOWN("cost (%)", MEANING_REAL, 1),
-    TABLE_SHOWN("dear (%)", MEANING_REAL, 1),     TABLE_SHOWN("ended early", MEANING_WHOLE, 0),
+    TABLE_SHOWN("scenario", MEANING_TEXT, 0),     TABLE_SHOWN("jobs", MEANING_TEXT, 0),
+    TABLE_SHOWN("after", MEANING_WHOLE, 0),       TABLE_SHOWN("policy", MEANING_TEXT, 0),
+    TABLE_SHOWN("regret", MEANING_REAL, 2),       TABLE_SHOWN("ratio", MEANING_REAL, 2),
+    TABLE_SHOWN("95 %", MEANING_TEXT, 0),         TABLE_SHOWN("p90", MEANING_REAL, 2),
+    TABLE_SHOWN("p99", MEANING_REAL, 2),          TABLE_SHOWN("worst", MEANING_REAL, 2),
+    TABLE_SHOWN("jobs won", MEANING_TEXT, 0),     TABLE_SHOWN("runs won (%)", MEANING_REAL, 1),
+    TABLE_SHOWN("energy (%)", MEANING_REAL, 1),   TABLE_SHOWN("time (%)", MEANING_REAL, 1),
+    TABLE_SHOWN("cost (%)", MEANING_REAL, 1),     TABLE_SHOWN("dear (%)", MEANING_REAL, 1),
+    TABLE_SHOWN("ended early", MEANING_WHOLE, 0),
 };
 enum { SHOWN_COUNT = sizeof shown / sizeof shown[0] };
 
@@ -170,7 +168,7 @@ static void add_row(struct table *table, const struct row *row)
     const struct campaign_plan *plan = row->run->plan;
     const struct standing *standing = &row->standing;
 
-    table_add_text(table, scenario);
+    table_add_text(table, row->run->scenario);
     table_add_text(table, row->set->name);
     table_add_integer(table, (int64_t)row->set->count);
     table_add_integer(table, (int64_t)plan->horizons[row->horizon]);
@@ -218,6 +216,7 @@ static void show_row(struct table *table, const struct row *row)
     const struct campaign_plan *plan = row->run->plan;
     const struct standing *standing = &row->standing;
 
+    table_add_text(table, row->run->scenario);
     table_add_text(table, row->set->name);
     table_add_integer(table, (int64_t)plan->horizons[row->horizon]);
     table_add_text(table, plan->policies[row->policy].name);
@@ -235,7 +234,7 @@ static void show_row(struct table *table, const struct row *row)
 }
 
 static int add_rows(struct table *table, const struct compare_run *run, const struct compare_set *set,
-                    bool for_people, struct fly_error *out_error)
+                    bool people, struct fly_error *out_error)
 {
     struct row row = {.run = run, .set = set};
 
@@ -251,7 +250,7 @@ static int add_rows(struct table *table, const struct compare_run *run, const st
 
             if (code < 0)
                 return code;
-            (for_people ? show_row : add_row)(table, &row);
+            (people ? show_row : add_row)(table, &row);
         }
     }
     return 0;
@@ -287,12 +286,12 @@ static const struct shape_field comparison_rows[] = {
 };
 static const struct shape comparison_shape = {SHAPE_OF(told_comparison, comparison_rows)};
 
-static void add_settings(struct table *table, const struct cli_call *call, const struct compare_run *run)
+static void add_settings(struct table *table, const struct cli_call *call, const struct campaign_plan *plan,
+                         const char *seeds)
 {
-    const struct campaign_plan *plan = run->plan;
     const struct power_policy *power = plan->parameters.power;
     const struct told_comparison told = {{.traces = cli_text(call, "traces"),
-                                          .seeds = run->seeds,
+                                          .seeds = seeds,
                                           .generator = cli_text(call, "generator"),
                                           .power_policy = power != NULL ? power->name : NULL,
                                           .own_power_policy = power != NULL,
@@ -304,9 +303,9 @@ static void add_settings(struct table *table, const struct cli_call *call, const
     table_members(table, &comparison_shape, &told);
 }
 
-static int say_how(const struct cli_call *call, const struct compare_run *run, struct fly_error *out_error)
+static int say_how(const struct cli_call *call, const struct campaign_plan *plan, size_t rival,
+                   struct fly_error *out_error)
 {
-    const struct campaign_plan *plan = run->plan;
     char text[1024];
 
     snprintf(text, sizeof text,
@@ -315,26 +314,45 @@ static int say_how(const struct cli_call *call, const struct compare_run *run, s
              "workloads.\nEnergy, time and cost of all recurrences so far: change against the default, "
              "geometric mean over jobs.\nDear: runs in which some ten recurrences in a row had more than "
              "three that cost over 1.2 times the default's.\nA search that ended early pays the default's "
-             "costs from there on. Measuring power limits takes %g %% of a\nbatch size's first epoch.\n\n",
+             "costs from there on.\nMeasuring power limits takes %g %% of a batch size's first epoch.\n\n",
              plan->workload_count, plan->seed_count, (unsigned long long)plan->recurrences,
-             plan->policies[run->rival].name, 100.0 * plan->parameters.profile_window);
+             plan->policies[rival].name, 100.0 * plan->parameters.profile_window);
     return cli_emit_text(call, text, out_error);
 }
 
-int compare_report_emit(const struct cli_call *call, const struct compare_run *run,
-                        struct fly_error *out_error)
+static bool for_people(const struct compare_report *report)
 {
-    bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
-    struct table *table = for_people ? table_new("flyball.sim.compare/1", shown, SHOWN_COUNT)
-                                     : table_new("flyball.sim.compare/1", columns, COLUMN_COUNT);
-    int code = for_people ? say_how(call, run, out_error) : 0;
+    return cli_format(report->call) == TABLE_FORMAT_TABLE;
+}
+
+void compare_report_begin(struct compare_report *report, const struct cli_call *call)
+{
+    *report = (struct compare_report){.call = call};
+    report->table = for_people(report) ? table_new("flyball.sim.compare/1", shown, SHOWN_COUNT)
+                                       : table_new("flyball.sim.compare/1", columns, COLUMN_COUNT);
+}
+
+void compare_report_end(struct compare_report *report)
+{
+    table_free(report->table);
+}
+
+int compare_report_add(struct compare_report *report, const struct compare_run *run,
+                       struct fly_error *out_error)
+{
+    int code = 0;
 
     for (size_t i = 0; i < run->set_count && code == 0; i++)
-        code = add_rows(table, run, &run->sets[i], for_people, out_error);
-    if (code == 0 && !for_people)
-        add_settings(table, call, run);
-    if (code == 0)
-        code = cli_emit_table(call, table, out_error);
-    table_free(table);
+        code = add_rows(report->table, run, &run->sets[i], for_people(report), out_error);
     return code;
+}
+
+int compare_report_emit(struct compare_report *report, const struct campaign_plan *plan, size_t rival,
+                        const char *seeds, struct fly_error *out_error)
+{
+    int code = for_people(report) ? say_how(report->call, plan, rival, out_error) : 0;
+
+    if (!for_people(report))
+        add_settings(report->table, report->call, plan, seeds);
+    return code == 0 ? cli_emit_table(report->call, report->table, out_error) : code;
 }

@@ -8,11 +8,11 @@
 
 extern const struct quantities compare_report_quantities;
 
-/* What `flyball sim compare` ran. */
+/* What `flyball sim compare` ran in one scenario. */
 struct compare_run {
+    const char *scenario;
     const struct campaign_plan *plan; /* with horizons */
     const struct campaign *campaign;
-    const char *seeds; /* as they were written */
     const struct compare_set *sets;
     size_t set_count;
     size_t rival;    /* index of the policy that the others are compared with */
@@ -20,10 +20,27 @@ struct compare_run {
 };
 
 /*
- * Prints one row for every set of jobs, horizon and policy. People get the figures that decide;
- * programs get all of them.
+ * The table: one row for every scenario, set of jobs, horizon and policy. People get the figures
+ * that decide; programs get all of them.
+ *
+ *     compare_report_begin(&report, call);
+ *     ... compare_report_add after each scenario, whose run may then be freed ...
+ *     compare_report_emit(&report, &plan, rival, seeds, out_error);
+ *     compare_report_end(&report);
  */
-int compare_report_emit(const struct cli_call *call, const struct compare_run *run,
-                        struct fly_error *out_error);
+struct compare_report {
+    const struct cli_call *call;
+    struct table *table;
+};
+
+void compare_report_begin(struct compare_report *report, const struct cli_call *call);
+void compare_report_end(struct compare_report *report);
+
+int compare_report_add(struct compare_report *report, const struct compare_run *run,
+                       struct fly_error *out_error);
+
+/* Prints it. The plan is that of any scenario; `seeds` are as they were written. */
+int compare_report_emit(struct compare_report *report, const struct campaign_plan *plan, size_t rival,
+                        const char *seeds, struct fly_error *out_error);
 
 #endif

@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* Leaves room for the few extra draws that a rejection in one try costs. */
-enum { DRAWS_PER_TRY = 1 << 16 };
+enum { DRAWS_PER_TRY = 1 << 16, CRASHES = 0x7ffffe00 /* the stream of crashes; no batch size is so large */ };
 
 void environment_init(struct environment *environment, const struct workload *workload, const char *job,
                       uint32_t seed, enum generator generator)
@@ -45,6 +45,23 @@ double environment_target_epoch(struct environment *environment, const struct tr
         return NAN;
     *out_path = environment_draw_path(environment, order->recurrence, order->try_number, order->batch);
     return environment->workload->batches[order->batch].path_epochs[*out_path] * factor;
+}
+
+bool environment_crashes(const struct environment *environment, uint64_t recurrence, uint32_t try_number,
+                         double *out_share)
+{
+    struct philox draws = philox_open(environment->key, CRASHES, recurrence, try_number * DRAWS_PER_TRY);
+    double drawn = (double)(philox_u64(&draws) >> 11) * 0x1p-53;
+
+    *out_share = (double)(philox_u64(&draws) >> 11) * 0x1p-53;
+    return drawn < environment->crash_share;
+}
+
+double environment_crash_factor(double crash_share)
+{
+    /* crash_share / (1 - crash_share) crashes come before the training that does not, half of its cost each.
+     */
+    return 1.0 + 0.5 * crash_share / (1.0 - crash_share);
 }
 
 double environment_profiled(const struct environment *environment, bool profiling, uint32_t epoch_cap)

@@ -25,6 +25,9 @@
  * may leave the batch size when it knows the profile, by allowing it no epoch: the training then
  * costs the window alone, and says nothing of the epochs that the target needs. With 0 the window
  * is the whole epoch, and a training that is left costs nothing, as in the published code.
+ *
+ * `crash_share` of the trainings crash, each at a place of their way that is uniform. Which ones do
+ * depends on (seed, job, recurrence, try) alone, so that it meets every policy at the same time.
  */
 struct training_order {
     uint64_t recurrence;
@@ -40,6 +43,8 @@ struct environment {
     struct numpy_random random;
     const struct drift *drift; /* NULL: none */
     double profile_window;     /* as above */
+    double crash_share;        /* of the trainings; below 1 */
+    size_t excluded;           /* the smallest batch size that was found not to fit; 0: none */
     uint32_t *taken; /* [batch] recorded runs used up: each training takes the next one in the file's order,
                         and after the last the first; NULL: runs are drawn */
 };
@@ -73,6 +78,13 @@ uint32_t environment_draw_path(struct environment *environment, uint64_t recurre
  */
 double environment_target_epoch(struct environment *environment, const struct training_order *order,
                                 uint32_t *out_path);
+
+/* Returns whether this training crashes, and after which share of its way, 0 to 1. Pure. */
+bool environment_crashes(const struct environment *environment, uint64_t recurrence, uint32_t try_number,
+                         double *out_share);
+
+/* Returns how many times a recurrence costs in the mean what it costs without crashes. Pure. */
+double environment_crash_factor(double crash_share);
 
 /* Returns the share of its first epoch that a training profiles, if it must; 0 if it does not. Pure. */
 double environment_profiled(const struct environment *environment, bool profiling, uint32_t epoch_cap);

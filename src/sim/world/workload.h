@@ -37,6 +37,7 @@ struct workload {
     struct job_spec spec;           /* whoever simulates sets eta */
     struct workload_batch *batches; /* as spec.batches */
     size_t limit_count;             /* different power limits over all batch sizes */
+    size_t fitting;                 /* batch sizes that fit into the GPU, the smallest; 0: all */
     const uint32_t *left_out;       /* batch sizes of the train file without power rows, ascending */
     size_t left_out_count;
 };

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_SIM_SCENARIO_H
+#define FLYBALL_SIM_SCENARIO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "sim/campaign.h"
+#include "sim/world/workload.h"
+
+/*
+ * What happens to jobs over their recurrences: courses on which policies are compared, as rows of
+ * one table.
+ *
+ *     steady           nothing but the recurrences themselves
+ *     shift .. up-down the drifts of sim/world/drift.h
+ *     burst-2, -4, -8  so many recurrences start together (burst.h)
+ *     memory           larger batch sizes do not fit (sim/world/altered.h)
+ *     crashes          one trial in ten crashes (environment.h)
+ *     learning-rate    more epochs away from the default (sim/world/altered.h)
+ */
+enum scenario_kind {
+    SCENARIO_STEADY,
+    SCENARIO_SHIFT,
+    SCENARIO_JUMP,
+    SCENARIO_SINE,
+    SCENARIO_LEVEL,
+    SCENARIO_TRIPLE,
+    SCENARIO_GROWTH,
+    SCENARIO_UP_DOWN,
+    SCENARIO_BURST_2,
+    SCENARIO_BURST_4,
+    SCENARIO_BURST_8,
+    SCENARIO_MEMORY,
+    SCENARIO_CRASHES,
+    SCENARIO_LEARNING_RATE,
+    SCENARIO_COUNT
+};
+
+extern const char *const scenario_names[]; /* by kind, then "all", ended by NULL */
+
+/* A scenario's jobs: shallow copies of others, which must outlive it. */
+struct scenario {
+    struct arena arena;
+    struct workload *workloads;
+};
+
+/*
+ * Sets up a plan that has its workloads and recurrences for the scenario: its workloads are replaced
+ * by the scenario's. FLY_ENOMEM. Call scenario_end only after success.
+ */
+int scenario_begin(struct scenario *scenario, enum scenario_kind kind, struct campaign_plan *plan,
+                   struct fly_error *out_error);
+void scenario_end(struct scenario *scenario);
+
+#endif
