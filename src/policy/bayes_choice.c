@@ -55,13 +55,29 @@ static void count_pending(struct choice *choice, size_t batch, uint32_t trials)
     }
 }
 
-/* Replaces what is believed of one batch size's cost of an epoch by what it is. */
+static bool knows_a_cost(const struct belief *belief)
+{
+    bool knows = false;
+
+    for (size_t i = 0; i < belief->count; i++)
+        knows |= belief->arms[i].cost_known;
+    return knows;
+}
+
+/*
+ * Replaces what is believed of one batch size's cost of an epoch by what it is. The first one tells the
+ * level of all, of which a past says nothing.
+ */
 static void know_cost(struct choice *choice, const struct epoch_cost *exact)
 {
     const struct belief *belief = choice->question.belief;
     size_t n = belief->count, row = exact->batch * n;
+    double known = belief->epochs_mean[exact->batch] + portable_log(exact->cost);
+    double apart = known - choice->mean[exact->batch];
 
-    choice->mean[exact->batch] = belief->epochs_mean[exact->batch] + portable_log(exact->cost);
+    for (size_t i = 0; i < n && !knows_a_cost(belief); i++)
+        choice->mean[i] += apart;
+    choice->mean[exact->batch] = known;
     for (size_t i = 0; i < n; i++)
         choice->covariance[row + i] = choice->covariance[i * n + exact->batch] =
             belief->epochs_covariance[row + i];
@@ -76,7 +92,7 @@ static void find_best(struct choice *choice)
     for (size_t i = 0; i < belief->count; i++) {
         double value = choice->mean[i] + 0.5 * (at(choice, i, i) + belief->scatter[i]) + choice->penalty[i];
 
-        if (belief->arms[i].reached == 0 || choice->question.cannot_run[i] ||
+        if (belief_reached(belief, i) == 0 || choice->question.cannot_run[i] ||
             !(value < choice->log_best_cost))
             continue;
         choice->best = i;
@@ -119,8 +135,9 @@ bool choice_is_near(const struct choice *choice, size_t batch)
 
     for (size_t i = 0; i < belief->count; i++) {
         bool beside = i + 1 >= batch && i <= batch + 1;
+        bool tried = belief->arms[i].tried || belief_past_tally(&belief->past, i)->reached > 0;
 
-        if (belief->arms[i].tried && (beside || fabs(belief->octaves[i] - belief->octaves[batch]) <= 1.0))
+        if (tried && (beside || fabs(belief->octaves[i] - belief->octaves[batch]) <= 1.0))
             return true;
     }
     return false;
@@ -214,7 +231,8 @@ static void look_out(const struct choice *choice, size_t batch, uint32_t runs, s
     const struct belief_arm *arm = &belief->arms[batch];
     double root = sqrt(at(choice, batch, batch) + belief->scatter[batch] / (double)runs);
     double failures = belief->prior->fails_known + (double)arm->failures;
-    double failure = failures / (failures + 1.0 - belief->prior->fails_known + (double)(arm->reached + runs));
+    double failure = failures / (failures + 1.0 - belief->prior->fails_known +
+                                 (double)(belief_reached(belief, batch) + runs));
 
     outlook->count = 0;
     add_line(outlook, choice, choice->best, at(choice, choice->best, batch) / root,
@@ -222,7 +240,8 @@ static void look_out(const struct choice *choice, size_t batch, uint32_t runs, s
     if (batch != choice->best)
         add_line(outlook, choice, batch, at(choice, batch, batch) / root, log_penalty(belief, failure));
     for (size_t i = 0; i < belief->count; i++) {
-        if (i != choice->best && i != batch && belief->arms[i].reached > 0 && !choice->question.cannot_run[i])
+        if (i != choice->best && i != batch && belief_reached(belief, i) > 0 &&
+            !choice->question.cannot_run[i])
             add_line(outlook, choice, i, at(choice, i, batch) / root, choice->penalty[i]);
     }
 }
@@ -260,7 +279,7 @@ struct trial_worth choice_worth(const struct choice *choice, size_t batch)
     const struct run_cost cost = run_cost_of(choice, batch);
     struct trial_worth worth = {.net = -INFINITY};
     size_t stop = CHOICE_STOPS - 1,
-           most = belief->arms[batch].reached > 0 ? sizeof repeats / sizeof repeats[0] : 1;
+           most = belief_reached(belief, batch) > 0 ? sizeof repeats / sizeof repeats[0] : 1;
     double highest_z;
 
     worth.expected_cost = choice->best_cost;

@@ -119,6 +119,7 @@ enum event_kind {
     EVENT_BATCH_GIVEN_UP,   /* its trials crash again and again; the decider itself makes this event */
     EVENT_TRIAL_SEEN,       /* a trial that the policy did not propose has ended, such as a control */
     EVENT_PROFILE_KEPT,     /* a loaded state had this profile; the decider itself makes this event */
+    EVENT_PAST_BROUGHT,     /* what was observed elsewhere (past.h) */
 };
 
 struct event {
@@ -131,6 +132,7 @@ struct event {
             *ended;            /* or seen; its numbers of trial, recurrence and try then say nothing */
         size_t first_excluded; /* index of the smallest batch size that does not fit; it never rises */
         size_t given_up;       /* index of the batch size; may be reported twice */
+        const struct past_brought *brought;
     };
 };
 
