@@ -212,6 +212,32 @@ static void test_oracle(void **state)
     }
 }
 
+/* Within a bound it is the best of those whose expected time keeps it. */
+static void test_bounded_oracle(void **state)
+{
+    static const double bounds[] = {1.0, 1.03, 1.2, 5.0};
+    struct workload bounded = workload;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bounds); i++) {
+        const struct fly_objective objective = {FLY_OBJECTIVE_COST, 0.5, bounds[i]};
+        double least_j = INFINITY;
+        struct optimum optimum;
+
+        bounded.spec.objective = &objective;
+        assert_int_equal(oracle_find(&bounded, &optimum, NULL), 0);
+        for (size_t at = 0; at < bounded.spec.batch_count * 7; at++) {
+            const struct fly_power_point *point = &bounded.batches[at / 7].points[at % 7];
+            double epochs = oracle_expected_epochs(&bounded, at / 7);
+
+            if (point->time_s * epochs <= oracle_allowed_s(&bounded))
+                least_j = fmin(least_j,
+                               fly_cost(0.5, 250.0, point->time_s * point->power_w, point->time_s) * epochs);
+        }
+        check_close(optimum.cost_j, least_j, 1e-12);
+    }
+}
+
 /* How many times the epochs all batch sizes need in a recurrence of 101. */
 static double level_of(enum drift_kind kind, uint64_t recurrence)
 {
@@ -455,6 +481,7 @@ int main(void)
         cmocka_unit_test(test_environment_shares_luck),
         cmocka_unit_test(test_training),
         cmocka_unit_test(test_oracle),
+        cmocka_unit_test(test_bounded_oracle),
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_drift_raises_max_epochs),
         cmocka_unit_test(test_oracle_follows_drift),

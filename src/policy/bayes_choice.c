@@ -55,32 +55,45 @@ static void count_pending(struct choice *choice, size_t batch, uint32_t trials)
     }
 }
 
-static bool knows_a_cost(const struct belief *belief)
-{
-    bool knows = false;
-
-    for (size_t i = 0; i < belief->count; i++)
-        knows |= belief->arms[i].cost_known;
-    return knows;
-}
-
-/*
- * Replaces what is believed of one batch size's cost of an epoch by what it is. The first one tells the
- * level of all, of which a past says nothing.
- */
+/* Replaces what is believed of one batch size's cost of an epoch by what it is. */
 static void know_cost(struct choice *choice, const struct epoch_cost *exact)
 {
     const struct belief *belief = choice->question.belief;
     size_t n = belief->count, row = exact->batch * n;
-    double known = belief->epochs_mean[exact->batch] + portable_log(exact->cost);
-    double apart = known - choice->mean[exact->batch];
 
-    for (size_t i = 0; i < n && !knows_a_cost(belief); i++)
-        choice->mean[i] += apart;
-    choice->mean[exact->batch] = known;
+    choice->mean[exact->batch] = belief->epochs_mean[exact->batch] + portable_log(exact->cost);
     for (size_t i = 0; i < n; i++)
         choice->covariance[row + i] = choice->covariance[i * n + exact->batch] =
             belief->epochs_covariance[row + i];
+}
+
+/* Returns the logarithm of a run's expected cost. */
+static double log_expected(const struct choice *choice, size_t batch)
+{
+    return choice->mean[batch] + 0.5 * (at(choice, batch, batch) + choice->question.belief->scatter[batch]) +
+           choice->penalty[batch];
+}
+
+/* Returns whether the batch size may be the best known one. */
+static bool can_be_best(const struct choice *choice, size_t batch)
+{
+    const struct pair *pairs = choice->question.pairs;
+
+    return choice->question.belief->arms[batch].reached > 0 && !choice->question.cannot_run[batch] &&
+           (pairs == NULL || pairs[batch].keeps);
+}
+
+/* Takes the one nearest to the bound if none keeps it. */
+static void find_nearest(struct choice *choice)
+{
+    const struct choice_question *question = &choice->question;
+
+    for (size_t i = 0; question->pairs != NULL && i < question->belief->count; i++) {
+        if (question->belief->arms[i].reached > 0 && !question->cannot_run[i] &&
+            (choice->best == question->belief->count ||
+             question->pairs[i].log_over < question->pairs[choice->best].log_over))
+            choice->best = i;
+    }
 }
 
 static void find_best(struct choice *choice)
@@ -90,14 +103,17 @@ static void find_best(struct choice *choice)
     choice->best = belief->count;
     choice->log_best_cost = INFINITY;
     for (size_t i = 0; i < belief->count; i++) {
-        double value = choice->mean[i] + 0.5 * (at(choice, i, i) + belief->scatter[i]) + choice->penalty[i];
+        double value = log_expected(choice, i);
 
-        if (belief_reached(belief, i) == 0 || choice->question.cannot_run[i] ||
-            !(value < choice->log_best_cost))
+        if (!can_be_best(choice, i) || !(value < choice->log_best_cost))
             continue;
         choice->best = i;
         choice->log_best_cost = value;
     }
+    if (choice->best == belief->count)
+        find_nearest(choice);
+    if (choice->best < belief->count)
+        choice->log_best_cost = log_expected(choice, choice->best);
     choice->best_cost = portable_exp(choice->log_best_cost);
 }
 
@@ -111,7 +127,8 @@ struct choice choice_open(const struct choice_question *question, double *room)
     for (size_t i = 0; i < n * n; i++)
         choice.covariance[i] = belief->epochs_covariance[i] + belief->cost_covariance[i];
     for (size_t i = 0; i < n; i++)
-        choice.mean[i] = belief_mean(belief, i);
+        choice.mean[i] =
+            belief_mean(belief, i) + (question->pairs != NULL ? question->pairs[i].log_cost : 0.0);
     if (question->exact != NULL)
         know_cost(&choice, question->exact);
     for (size_t i = 0; i < n && question->pending != NULL; i++) {
@@ -135,9 +152,8 @@ bool choice_is_near(const struct choice *choice, size_t batch)
 
     for (size_t i = 0; i < belief->count; i++) {
         bool beside = i + 1 >= batch && i <= batch + 1;
-        bool tried = belief->arms[i].tried || belief_past_tally(&belief->past, i)->reached > 0;
 
-        if (tried && (beside || fabs(belief->octaves[i] - belief->octaves[batch]) <= 1.0))
+        if (belief->arms[i].tried && (beside || fabs(belief->octaves[i] - belief->octaves[batch]) <= 1.0))
             return true;
     }
     return false;
@@ -231,8 +247,7 @@ static void look_out(const struct choice *choice, size_t batch, uint32_t runs, s
     const struct belief_arm *arm = &belief->arms[batch];
     double root = sqrt(at(choice, batch, batch) + belief->scatter[batch] / (double)runs);
     double failures = belief->prior->fails_known + (double)arm->failures;
-    double failure = failures / (failures + 1.0 - belief->prior->fails_known +
-                                 (double)(belief_reached(belief, batch) + runs));
+    double failure = failures / (failures + 1.0 - belief->prior->fails_known + (double)(arm->reached + runs));
 
     outlook->count = 0;
     add_line(outlook, choice, choice->best, at(choice, choice->best, batch) / root,
@@ -240,8 +255,7 @@ static void look_out(const struct choice *choice, size_t batch, uint32_t runs, s
     if (batch != choice->best)
         add_line(outlook, choice, batch, at(choice, batch, batch) / root, log_penalty(belief, failure));
     for (size_t i = 0; i < belief->count; i++) {
-        if (i != choice->best && i != batch && belief_reached(belief, i) > 0 &&
-            !choice->question.cannot_run[i])
+        if (i != choice->best && i != batch && can_be_best(choice, i))
             add_line(outlook, choice, i, at(choice, i, batch) / root, choice->penalty[i]);
     }
 }
@@ -273,17 +287,51 @@ static double expected_improvement(const struct outlook *outlook, double highest
     return sum;
 }
 
+/* Returns the probability that the batch size keeps the bound once so many trials of it have ended. */
+static double chance_of(const struct choice *choice, size_t batch, uint32_t runs)
+{
+    const struct choice_question *question = &choice->question;
+
+    return question->pairs == NULL
+               ? 1.0
+               : pair_chance(&question->pairs[batch], question->belief, batch, question->default_batch, runs);
+}
+
+/* Returns what a later recurrence saves if so many runs of the default narrow the doubt about slowdowns. */
+static double narrowing_gain(const struct choice *choice, uint32_t runs)
+{
+    const struct choice_question *question = &choice->question;
+    double most = 0.0;
+
+    for (size_t i = 0; i < question->belief->count; i++) {
+        const struct pair *pair = &question->pairs[i];
+        double known;
+
+        if (!pair->held || question->belief->arms[i].reached == 0 || question->cannot_run[i])
+            continue;
+        known = portable_exp(log_expected(choice, i) - pair->log_cost + pair->log_cost_known);
+        if (known < choice->best_cost)
+            most = fmax(most, (choice->best_cost - known) *
+                                  pair_narrowing(pair, question->belief, i, question->default_batch, runs));
+    }
+    return most;
+}
+
 struct trial_worth choice_worth(const struct choice *choice, size_t batch)
 {
     const struct belief *belief = choice->question.belief;
     const struct run_cost cost = run_cost_of(choice, batch);
     struct trial_worth worth = {.net = -INFINITY};
-    size_t stop = CHOICE_STOPS - 1,
-           most = belief_reached(belief, batch) > 0 ? sizeof repeats / sizeof repeats[0] : 1;
+    size_t stop = CHOICE_STOPS - 1, most = belief->arms[batch].reached > 0 || choice->question.pairs != NULL
+                                               ? sizeof repeats / sizeof repeats[0]
+                                               : 1;
+    bool is_reference = choice->question.pairs != NULL && batch == choice->question.default_batch;
     double highest_z;
 
     worth.expected_cost = choice->best_cost;
-    if (batch != choice->best)
+    if (batch != choice->best && is_reference) /* only if it is let run does it tell of the bound */
+        worth.expected_cost = stopped_cost(choice, &cost, stop);
+    else if (batch != choice->best)
         stop = cheapest_stop(choice, &cost, &worth.expected_cost);
     worth.stop_cost = choice->stops[stop] * choice->best_cost;
     highest_z = (choice->log_stops[stop] + choice->log_best_cost - cost.mean) / cost.deviation;
@@ -292,7 +340,10 @@ struct trial_worth choice_worth(const struct choice *choice, size_t batch)
         struct outlook outlook;
 
         look_out(choice, batch, repeats[i], &outlook);
-        gain = (1.0 - cost.failure) * expected_improvement(&outlook, highest_z);
+        gain = chance_of(choice, batch, repeats[i]) * (1.0 - cost.failure) *
+               expected_improvement(&outlook, highest_z);
+        if (is_reference)
+            gain += (1.0 - cost.failure) * normal_below(highest_z) * narrowing_gain(choice, repeats[i]);
         net = choice->question.horizon * gain - runs * (worth.expected_cost - choice->best_cost);
         if (net > worth.net) {
             worth.net = net;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "policy/bayes_belief.h"
+#include "policy/pair_bound.h"
 
 /*
  * What a trial of each batch size is worth and costs, and where it should be stopped: the
@@ -27,6 +28,13 @@
  * the knowledge gradient's blindness to what only repeating a noisy trial would tell. Trials that
  * run already count as if they had ended as expected.
  *
+ * Within a bound on the slowdown (pair_bound.h) a run costs what it costs at the limit that the bound
+ * leaves its batch size, and only a batch size that keeps the bound can be the best known one. A trial of
+ * another one brings its gain with the probability that it keeps the bound once the trials have ended,
+ * and is not begun where that cannot be. A run of the default narrows the doubt about the slowdown of all
+ * others, and so brings limits and batch sizes within the bound that are kept out by that doubt. If none
+ * keeps the bound, the one that is nearest to it counts.
+ *
  * Pure and deterministic, the same bits on every machine.
  */
 enum { CHOICE_STOPS = 11 };
@@ -35,6 +43,7 @@ enum { CHOICE_STOPS = 11 };
 struct epoch_cost {
     size_t batch;
     double cost;
+    double time_s;
 };
 
 struct choice_question {
@@ -44,6 +53,8 @@ struct choice_question {
     double horizon;                 /* recurrences that are still expected */
     double profile_extra;           /* what a profile costs beyond its epoch, as a share of an epoch's cost */
     const struct epoch_cost *exact; /* NULL: only what the belief has */
+    const struct pair *pairs; /* per batch size: what a bound on the slowdown leaves of it; NULL: no bound */
+    size_t default_batch;     /* with pairs */
 };
 
 /* What a question comes to for all batch sizes. */
@@ -83,9 +94,7 @@ struct trial_worth choice_worth(const struct choice *choice, size_t batch);
 /* Returns the expected cost J of a trial that is stopped at the i-th of CHOICE_STOPS costs. */
 double choice_stopped_cost(const struct choice *choice, size_t batch, size_t stop);
 
-/*
- * Returns whether a batch size may be tried: it was, here or in a past that is trusted, or it is beside one
- * that was, or at most an octave away.
+/* Returns whether a batch size may be tried: it was, or it is beside one that was, or at most an octave away.
  */
 bool choice_is_near(const struct choice *choice, size_t batch);
 

@@ -5,8 +5,6 @@
  * (bayes_choice.h). Draws no random numbers.
  *
  * - The first recurrence runs the default without a bound; so does each until one reached its target.
- * - A past that was brought (bayes_past.h) is no evidence that a batch size reaches its target, unless only
- *   the hardware differs: then the first recurrence runs what was best there.
  * - A retry runs the best known batch size: it never explores.
  * - A new batch size that its profile shows not to be worth the trial is left: at once where the
  *   profile is a part of the first epoch (policy_parameters.profile_window), else after that epoch.
@@ -41,9 +39,11 @@ struct bayes_state {
     size_t excluded;    /* the first batch size that does not fit; batch_count if all fit */
     bool *cannot_run;   /* per batch size: it does not fit, or was given up */
     bool *given_up;
-    uint32_t *pending; /* per batch size: trials that run */
-    uint64_t *early;   /* per batch size: trials that ended by themselves before their target */
-    double *room;      /* for a choice: nothing stays in it */
+    uint32_t *pending;       /* per batch size: trials that run */
+    uint64_t *early;         /* per batch size: trials that ended by themselves before their target */
+    double *room;            /* for a choice: nothing stays in it */
+    struct pair_bound bound; /* arms are NULL without a bound on the slowdown */
+    struct pair *pairs;      /* per batch size, for a choice; NULL without */
 };
 
 static int check(const struct job_spec *spec, const struct policy_parameters *parameters,
@@ -61,6 +61,13 @@ static int check(const struct job_spec *spec, const struct policy_parameters *pa
         return error_set(out_error, FLY_EUSAGE, "profile window %g: expected a share from 0 to 1",
                          parameters->profile_window);
     return 0;
+}
+
+/* Returns whether the bound is the policy's own: a power policy from elsewhere chooses limits itself. */
+static bool is_bounded(const struct job_spec *spec, const struct policy_parameters *parameters)
+{
+    return spec->objective != NULL && isfinite(spec->objective->max_slowdown) &&
+           (parameters->power == NULL || parameters->power == &power_policy_cost);
 }
 
 static int bayes_create(const struct batch_policy *self, const struct job_spec *spec,
@@ -96,8 +103,33 @@ static int bayes_create(const struct batch_policy *self, const struct job_spec *
         state->early == NULL || state->room == NULL ||
         !belief_init(&state->belief, &belief_prior_default, sizes, count, spec->default_batch, arena))
         return error_no_memory(out_error);
+    if (is_bounded(spec, parameters)) {
+        state->pairs = arena_alloc(arena, count, sizeof state->pairs[0]);
+        if (state->pairs == NULL || !pair_bound_init(&state->bound, spec, arena))
+            return error_no_memory(out_error);
+    }
     *out_state = state;
     return 0;
+}
+
+/*
+ * Gives what the bound leaves of all batch sizes; NULL without a bound. The exact cost of an epoch is that
+ * at the limit at which the trial runs.
+ */
+static const struct pair *open_pairs(const struct bayes_state *state, const struct epoch_cost *exact)
+{
+    for (size_t i = 0; state->pairs != NULL && i < state->spec->batch_count; i++) {
+        const struct epoch_cost *known = exact != NULL && exact->batch == i ? exact : NULL;
+        const struct fly_power_point point = {1.0, 1.0, known != NULL ? known->time_s : 1.0};
+        const struct profile_measured measured = {
+            .batch = i, .points = &point, .count = 1, .units_per_epoch = 1.0};
+        bool unfolded = known != NULL && state->bound.arms[i].points == NULL;
+
+        state->pairs[i] = pair_bound_of(&state->bound, &state->belief, i, unfolded ? &measured : NULL);
+        if (known != NULL)
+            state->pairs[i].log_cost = 0.0;
+    }
+    return state->pairs;
 }
 
 /*
@@ -108,6 +140,8 @@ static struct choice open_choice(const struct bayes_state *state, const uint32_t
                                  const struct epoch_cost *exact)
 {
     const struct choice_question question = {
+        .pairs = open_pairs(state, exact),
+        .default_batch = state->spec->default_batch,
         .belief = &state->belief,
         .cannot_run = state->cannot_run,
         .pending = pending,
@@ -147,6 +181,8 @@ static void fold_profile(struct bayes_state *state, const struct profile_measure
     if (!(best > 0.0) || !isfinite(sum))
         return;
     fold_window(state, measured);
+    if (state->pairs != NULL)
+        best = pair_bound_least_cost(&state->bound, measured);
     state->profile_extra = fmax(sum / ((double)measured->count * best) - 1.0, 0.0);
     belief_take_cost(&state->belief, measured->batch, best * measured->units_per_epoch, true);
     belief_fit_cost(&state->belief);
@@ -241,18 +277,27 @@ static void bayes_fold(void *opaque, const struct event *event)
     switch (event->kind) {
     case EVENT_RECURRENCE_BEGUN:
     case EVENT_EPOCH_REPORTED:
-    case EVENT_PROFILE_KEPT:
         break;
     case EVENT_TRIAL_PROPOSED:
         state->pending[event->proposed->batch]++;
         break;
     case EVENT_PROFILE_MEASURED:
         fold_profile(state, event->measured);
+        if (state->pairs != NULL)
+            pair_bound_take_profile(&state->bound, event->measured, state->pending[event->measured->batch]);
+        break;
+    case EVENT_PROFILE_KEPT:
+        if (state->pairs != NULL)
+            pair_bound_keep_profile(&state->bound, event->measured);
         break;
     case EVENT_TRIAL_ENDED:
+        if (state->pairs != NULL)
+            pair_bound_take_ended(&state->bound, event->ended);
         fold_ended(state, event->ended);
         break;
     case EVENT_TRIAL_SEEN:
+        if (state->pairs != NULL)
+            pair_bound_take_ended(&state->bound, event->ended);
         fold_seen(state, event->ended);
         break;
     case EVENT_BATCHES_EXCLUDED:
@@ -262,11 +307,6 @@ static void bayes_fold(void *opaque, const struct event *event)
     case EVENT_BATCH_GIVEN_UP:
         state->given_up[event->given_up] = true;
         bar(state);
-        break;
-    case EVENT_PAST_BROUGHT:
-        belief_bring(&state->belief, event->brought);
-        belief_fit_epochs(&state->belief);
-        belief_fit_cost(&state->belief);
         break;
     }
 }
@@ -341,12 +381,33 @@ static int bayes_epoch_cap(const void *opaque, const struct epoch_question *ques
     const struct bayes_state *state = opaque;
     const struct epoch_cost epoch = {question->batch,
                                      fly_cost(state->spec->eta, state->spec->max_power_w,
-                                              question->epoch_energy_j, question->epoch_time_s)};
+                                              question->epoch_energy_j, question->epoch_time_s),
+                                     question->epoch_time_s};
     uint32_t epochs = early_stopping_epochs(stop_cost(state, &epoch), epoch.cost, state->spec->max_epochs);
 
     (void)out_error;
     *out_epochs = epochs > 0 || state->profile_window > 0.0 ? epochs : 1;
     return 0;
+}
+
+/* ---- the bound ---- */
+
+static bool bayes_choose_limit(const void *opaque, const struct profile_measured *measured, size_t *out_point)
+{
+    const struct bayes_state *state = opaque;
+    const struct pair pair = pair_bound_of(&state->bound, &state->belief, measured->batch, measured);
+
+    if (!pair.held || !pair.has_point)
+        return false;
+    *out_point = pair.point;
+    return true;
+}
+
+static bool bayes_keeps_bound(const void *opaque, size_t batch)
+{
+    const struct bayes_state *state = opaque;
+
+    return pair_bound_of(&state->bound, &state->belief, batch, NULL).keeps;
 }
 
 /* ---- bytes ---- */
@@ -363,6 +424,8 @@ static void bayes_save(const void *opaque, struct buffer *bytes)
         bytes_put_u64(bytes, state->pending[i]);
     for (size_t i = 0; i < state->spec->batch_count; i++)
         bytes_put_u64(bytes, state->early[i]);
+    if (state->pairs != NULL)
+        pair_bound_save(&state->bound, bytes);
     belief_save(&state->belief, bytes);
 }
 
@@ -379,6 +442,8 @@ static bool bayes_load(void *opaque, struct bytes_reader *bytes)
     for (size_t i = 0; i < state->spec->batch_count; i++)
         state->early[i] = bytes_u64(bytes);
     bar(state);
+    if (state->pairs != NULL && !pair_bound_load(&state->bound, bytes))
+        return false;
     return belief_load(&state->belief, bytes);
 }
 
@@ -386,11 +451,12 @@ const struct batch_policy batch_policy_bayes = {
     .name = "bayes",
     .summary = "a model of epochs and cost over batch sizes; tries what is worth its cost",
     .version = 1,
-    .heeds_past = true,
     .create = bayes_create,
     .fold = bayes_fold,
     .propose = bayes_propose,
     .epoch_cap = bayes_epoch_cap,
+    .choose_limit = bayes_choose_limit,
+    .keeps_bound = bayes_keeps_bound,
     .save = bayes_save,
     .load = bayes_load,
 };

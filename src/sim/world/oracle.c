@@ -2,6 +2,7 @@
 #include "sim/world/oracle.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 #include <flyball/cost.h>
 
@@ -19,10 +20,32 @@ double oracle_expected_epochs(const struct workload *workload, size_t batch)
     return reached > 0.0 ? (epochs + (trained->path_count - reached) * most) / reached : INFINITY;
 }
 
+/* The default at its highest limit always is, however its time is rounded. */
+static bool within(const struct workload *workload, size_t batch, size_t point, double epochs,
+                   double allowed_s)
+{
+    const struct workload_batch *trained = &workload->batches[batch];
+
+    return trained->points[point].time_s * epochs <= allowed_s ||
+           (batch == workload->spec.default_batch && point + 1 == trained->point_count);
+}
+
+double oracle_allowed_s(const struct workload *workload)
+{
+    const struct job_spec *spec = &workload->spec;
+    const struct workload_batch *trained = &workload->batches[spec->default_batch];
+
+    if (spec->objective == NULL || isinf(spec->objective->max_slowdown))
+        return INFINITY;
+    return spec->objective->max_slowdown * trained->points[trained->point_count - 1].time_s *
+           oracle_expected_epochs(workload, spec->default_batch);
+}
+
 int oracle_find(const struct workload *workload, struct optimum *out_optimum, struct fly_error *out_error)
 {
     const struct job_spec *spec = &workload->spec;
     struct optimum best = {.cost_j = INFINITY};
+    double allowed_s = oracle_allowed_s(workload);
 
     for (size_t b = 0; b < spec->batch_count; b++) {
         double epochs = oracle_expected_epochs(workload, b);
@@ -33,7 +56,7 @@ int oracle_find(const struct workload *workload, struct optimum *out_optimum, st
                 fly_cost(spec->eta, spec->max_power_w, point->time_s * point->power_w, point->time_s) *
                 epochs;
 
-            if (cost_j < best.cost_j)
+            if (cost_j < best.cost_j && within(workload, b, p, epochs, allowed_s))
                 best = (struct optimum){b, p, cost_j};
         }
     }
