@@ -34,6 +34,7 @@ test: $(BUILD_DIR)/.with-tests ## every test
 bench: $(BUILD_DIR)/.with-tests ## speed of the parts that must be fast
 	$(compile)
 	$(BUILD_DIR)/bench/bench $(BUILD_DIR)/flyball "$${FLYBALL_TEST_DATA:-../shared/data}/zeus_nsdi23"
+	$(BUILD_DIR)/bench/bench_limits "$${FLYBALL_TEST_DATA:-../shared/data}/zeus_nsdi23"
 	$(BUILD_DIR)/bench/bench_search "$${FLYBALL_TEST_DATA:-../shared/data}/zeus_nsdi23"
 	python3 bench/over_stores.py $(BUILD_DIR)/bench $(BUILD_DIR)/bench/bench_job
 	python3 bench/over_stores.py $(BUILD_DIR)/bench $(BUILD_DIR)/bench/bench_clients $(BUILD_DIR)/flyball

@@ -148,12 +148,56 @@ static void test_steps_of_an_epoch(void **state)
     }
 }
 
+/* A trial that wants a profile is told those of the nearest other batch sizes, unless there is a bound. */
+static void test_others(void **state)
+{
+    static const struct fly_power_point falling[] = {{200, 185, 10}, {150, 130, 10.5}, {100, 95, 14}};
+    struct job_definition definition = job_fixture_definition("job");
+    struct job_setting setting = {.job = "job", .set_pin = true, .pin_limit_w = NAN};
+
+    for (int bounded = 0; bounded < 2; bounded++) {
+        struct job_question question = job_fixture_question("job");
+        struct job_proposal proposal;
+        struct job_profile told = {
+            .job = "job", .points = falling, .point_count = COUNT(falling), .units_per_epoch = 100};
+        struct job_choice choice;
+        struct fly_error error;
+
+        definition.objective = (struct fly_objective){FLY_OBJECTIVE_ENERGY, 0.5, bounded ? 1.1 : INFINITY};
+        job_fixture_define(&fixture, &definition);
+        for (uint32_t size = 128; size >= 32; size /= 2) {
+            setting.pin_batch_size = size;
+            set(setting);
+            proposal = job_fixture_propose(&fixture, &question);
+            assert_int_equal(proposal.other_count, bounded ? 0 : 3 * (size == 64) + 6 * (size == 32));
+            told.trial = proposal.trial;
+            told.point_count = COUNT(falling);
+            check_fine(at()->profile(fixture.jobs.self, &told, &choice, &error), error);
+        }
+        assert_int_equal(job_fixture_propose(&fixture, &question).other_count, 0);
+        setting.pin_batch_size = 16;
+        set(setting);
+        job_fixture_reopen(&fixture);
+        proposal = job_fixture_propose(&fixture, &question);
+        assert_int_equal(proposal.other_count, bounded ? 0 : 9);
+        for (size_t i = 0; i < proposal.other_count; i++) {
+            assert_int_equal(proposal.others[i].batch_size, 32 << (i / 3));
+            check_double(proposal.others[i].limit_w, falling[2 - i % 3].limit_w);
+            check_double(proposal.others[i].power_w, falling[2 - i % 3].power_w);
+            check_double(proposal.others[i].time_s, falling[2 - i % 3].time_s);
+        }
+        job_fixture_teardown(state);
+        job_fixture_setup(state);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         job_test(test_left_after_profile),
         job_test(test_profile_after_an_epoch),
         job_test(test_steps_of_an_epoch),
+        job_test(test_others),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

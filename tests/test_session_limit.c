@@ -137,6 +137,46 @@ static void test_known_profile(void **state)
     scene_end(&scene);
 }
 
+/* Profiles of other batch sizes show which limits need not be measured; the choice is the same. */
+static void test_profile_by_others(void **state)
+{
+    const struct fly_objective energy = {FLY_OBJECTIVE_ENERGY, 0.0, INFINITY};
+    size_t counts[2], limits = 0;
+
+    (void)state;
+    for (size_t told = 0; told < 2; told++) {
+        struct job_proposal *proposal;
+        struct scene scene;
+        bool best = false;
+
+        scene_begin(&scene);
+        proposal = &scene.fake.proposals[0];
+        proposal->wants_profile = true;
+        limits = scene.profile.count;
+        for (size_t i = 0; told > 0 && i < 2 * limits; i++) {
+            struct fly_power_point truth = tuner_profile_truth(&scene.profile, limits - 1 - i % limits);
+
+            proposal->others[proposal->other_count++] =
+                (struct job_other_point){.batch_size = i < limits ? 16 : 64,
+                                         .limit_w = truth.limit_w,
+                                         .power_w = 0.9 * truth.power_w,
+                                         .time_s = (i < limits ? 0.6 : 1.8) * truth.time_s};
+        }
+        scene.fake.choice = (struct job_choice){.limit_w = 225.0, .epochs = 7};
+        scene_open(&scene);
+        assert_int_equal(train_epoch(&scene, 800, 0.1), FLY_GO_ON);
+        check_profile(&scene, 800.0);
+        counts[told] = scene.fake.profile.point_count;
+        for (size_t i = 0; i < counts[told]; i++)
+            best |= scene.fake.points[i].limit_w == tuner_profile_best_w(&scene.profile, &energy);
+        assert_true(best);
+        check_double(scene.fake.points[0].limit_w, scene.profile.limit_w[0]);
+        scene_end(&scene);
+    }
+    assert_true(counts[1] < counts[0]);
+    assert_true(2 * counts[1] <= limits);
+}
+
 /* The log cannot be asked: the tuner's own choice stands, and the profile is kept. */
 static void test_profile_kept(void **state)
 {
@@ -244,6 +284,7 @@ int main(void)
         cmocka_unit_test_teardown(test_profile_in_parts, forget),
         cmocka_unit_test_teardown(test_known_profile, forget),
         cmocka_unit_test_teardown(test_profile_kept, forget),
+        cmocka_unit_test_teardown(test_profile_by_others, forget),
         cmocka_unit_test_teardown(test_no_epoch_fits, forget),
         cmocka_unit_test_teardown(test_epochs_are_spent, forget),
         cmocka_unit_test_teardown(test_no_epoch_fits_at_its_end, forget),

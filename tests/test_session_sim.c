@@ -187,6 +187,7 @@ static void live(const struct workload *workload, const struct policy_parameters
     scene.options.target_metric = 1.0;
     scene.options.max_epochs = spec->max_epochs;
     scene.options.beta = parameters->beta;
+    scene.options.policy = batch_policy_zeus.name;
     scene.options.seed = parameters->seed;
     scene.options.run = "";
     scene.options.tries = FLY_SESSION_ALWAYS;

@@ -42,6 +42,7 @@ enum {
     JOB_SILENCE_INTERVALS = 3,   /* a trial expires after this many times its longest interval */
     JOB_PROPOSALS_AT_ONCE = 100, /* proposals refused in one call for the epochs that they could run */
     JOB_KNOWN_MAX = 256,         /* points that are kept of an unfinished profile */
+    JOB_OTHERS_MAX = 160,        /* points of other batch sizes' profiles that a proposal tells */
 };
 
 /* ---- what a job is ---- */
@@ -165,6 +166,12 @@ struct job_question {
     double ran_limit_w; /* NAN: not known */
 };
 
+/* A power limit of another batch size's profile. */
+struct job_other_point {
+    uint32_t batch_size;
+    double limit_w, power_w, time_s; /* as in struct fly_power_point */
+};
+
 /* What to run. `trial`, `batch_size` and what was decided stay the same over all attempts. */
 struct job_proposal {
     uint64_t trial;
@@ -197,6 +204,13 @@ struct job_proposal {
      * other batch sizes showed, rounded up. NAN: not known.
      */
     double known_units_per_epoch;
+    /*
+     * With wants_profile: the profiles of the nearest other batch sizes, each in one piece and in ascending
+     * order of limits. They show which limits need not be measured (policy/limit_plan.h). None if the
+     * objective has a bound, which may make any limit of a batch size the best.
+     */
+    struct job_other_point others[JOB_OTHERS_MAX];
+    size_t other_count;
     /*
      * Mean number of epochs in which trials of this batch size reached the target so far, on all hardware;
      * max_epochs when training does not stop there. NAN: none has reached it yet.

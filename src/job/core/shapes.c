@@ -268,6 +268,15 @@ static const struct shape_field point_rows[] = {
 const struct shape shape_point = {
     SHAPE(fly_power_point, "PowerPoint", "What one power limit does to a unit of work", point_rows)};
 
+static const struct shape_field other_rows[] = {
+    WHOLE(job_other_point, batch_size, 1, UINT32_MAX, "of the profile"),
+    NUMBER(job_other_point, limit_w, SHAPE_ABOVE_0, SHAPE_NOT_NULL, "of one GPU"),
+    NUMBER(job_other_point, power_w, SHAPE_ABOVE_0, SHAPE_NOT_NULL, "of all GPUs"),
+    NUMBER(job_other_point, time_s, SHAPE_ABOVE_0, SHAPE_NOT_NULL, "of the unit of work"),
+};
+static const struct shape shape_other = {
+    SHAPE(job_other_point, "OtherPoint", "A power limit in the profile of another batch size", other_rows)};
+
 static const struct shape_field proposal_rows[] = {
     LONG(job_proposal, trial, 1, "its number within the job"),
     WHOLE(job_proposal, attempt, 1, UINT32_MAX, "this process's, of the trial"),
@@ -293,6 +302,9 @@ static const struct shape_field proposal_rows[] = {
     OR_NUMBER(job_proposal, known_units_per_epoch, SHAPE_ABOVE_0, SHAPE_UNKNOWN,
               "of the known points' work; with wants_profile, steps as other batch sizes showed; null: not "
               "known"),
+    {AT(job_proposal, others), .kind = SHAPE_STRUCTS_HERE, .need = SHAPE_OPTIONAL,
+     .beside = offsetof(struct job_proposal, other_count), .longest = JOB_OTHERS_MAX, .shape = &shape_other,
+     .about = "with wants_profile: profiles of other batch sizes, which show what need not be measured"},
     OR_NUMBER(job_proposal, expected_epochs, SHAPE_ABOVE_0, SHAPE_UNKNOWN,
               "to the target, the mean of this batch size so far; null: none has reached it"),
 };

@@ -3,11 +3,13 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "job/decide/decision_reasons.h"
 #include "job/decide/line.h"
 #include "job/local/job_local.h"
+#include "policy/limit_plan.h"
 
 /* ---- propose ---- */
 
@@ -30,6 +32,57 @@ static void tell_known(const struct job_line *line, size_t batch, struct job_pro
     for (size_t i = 0; i < proposal->known_count; i++)
         proposal->known[i] =
             whole->points[whole->count <= JOB_KNOWN_MAX ? i : i * (whole->count - 1) / (JOB_KNOWN_MAX - 1)];
+}
+
+/* The nearest profiled batch size, by ratio, that is not `told` and has a shape; batch_count: none. */
+static size_t next_other(const struct job_line *line, size_t batch, const bool *told)
+{
+    size_t count = line->spec->batch_count, nearest = count;
+    double size = line->spec->batches[batch].size, least = INFINITY;
+
+    for (size_t i = 0; i < count; i++) {
+        double apart = fabs(log(line->spec->batches[i].size / size));
+
+        if (i == batch || told[i] || line->decider.profiles[i].count < LIMIT_CURVE_LEAST || apart >= least)
+            continue;
+        nearest = i;
+        least = apart;
+    }
+    return nearest;
+}
+
+static int compare_limits(const void *left, const void *right)
+{
+    const struct job_other_point *a = left, *b = right;
+
+    return (a->limit_w > b->limit_w) - (a->limit_w < b->limit_w);
+}
+
+/* Tells the profiles of other batch sizes, as many as there is room for. */
+static void tell_others(const struct job_line *line, size_t batch, struct job_proposal *proposal)
+{
+    bool told[JOB_BATCHES_MAX] = {false};
+    size_t other;
+
+    if (!proposal->wants_profile || isfinite(line->spec->objective->max_slowdown))
+        return;
+    for (int i = 0; i < LIMIT_CURVES_MAX; i++) {
+        const struct decider_profile *profile;
+        struct job_other_point *points = &proposal->others[proposal->other_count];
+
+        other = next_other(line, batch, told);
+        if (other == line->spec->batch_count)
+            return;
+        told[other] = true;
+        profile = &line->decider.profiles[other];
+        if (profile->count > JOB_OTHERS_MAX - proposal->other_count)
+            continue;
+        for (size_t k = 0; k < profile->count; k++)
+            points[k] = (struct job_other_point){line->spec->batches[other].size, profile->points[k].limit_w,
+                                                 profile->points[k].power_w, profile->points[k].time_s};
+        qsort(points, profile->count, sizeof points[0], compare_limits);
+        proposal->other_count += profile->count;
+    }
 }
 
 /* The expected epochs, which depend on the batch size but not on the hardware. */
@@ -86,8 +139,10 @@ static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t a
     snprintf(out_proposal->why, sizeof out_proposal->why, "%s", past.record.why);
     line = &change->state->lines[past.record.line];
     batch = job_line_batch(line, past.record.batch_size);
-    if (batch < line->spec->batch_count)
+    if (batch < line->spec->batch_count) {
         tell_known(line, batch, out_proposal);
+        tell_others(line, batch, out_proposal);
+    }
     trial_past_deinit(&past);
     return 0;
 }

@@ -8,6 +8,22 @@
 #include "train/session/session_private.h"
 #include "train/tuner/tuner.h"
 
+static void share_others(struct fly_session *session)
+{
+    struct job_proposal *proposal = &session->proposal;
+    double count[] = {(double)proposal->other_count};
+
+    session_share(session, count, 1);
+    proposal->other_count = (size_t)count[0];
+    for (size_t i = 0; i < proposal->other_count; i++) {
+        struct job_other_point *point = &proposal->others[i];
+        double shared[] = {point->batch_size, point->limit_w, point->power_w, point->time_s};
+
+        session_share(session, shared, sizeof shared / sizeof shared[0]);
+        *point = (struct job_other_point){(uint32_t)shared[0], shared[1], shared[2], shared[3]};
+    }
+}
+
 /* Gives all ranks what earlier trainings measured. */
 void session_profile_share(struct fly_session *session)
 {
@@ -23,6 +39,30 @@ void session_profile_share(struct fly_session *session)
         session_share(session, shared, sizeof shared / sizeof shared[0]);
         *point = (struct fly_power_point){shared[0], shared[1], shared[2]};
     }
+    share_others(session);
+}
+
+/* Lets other batch sizes' profiles say what is measured, unless a plan along the grid needs every limit. */
+static void plan_by_others(struct fly_session *session)
+{
+    const struct job_proposal *proposal = &session->proposal;
+    struct fly_power_point points[JOB_OTHERS_MAX];
+    struct limit_curve curves[LIMIT_CURVES_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < proposal->other_count; i++) {
+        const struct job_other_point *other = &proposal->others[i];
+
+        points[i] = (struct fly_power_point){other->limit_w, other->power_w, other->time_s};
+        if (i == 0 || other->batch_size != other[-1].batch_size) {
+            if (count == LIMIT_CURVES_MAX)
+                break;
+            curves[count++] = (struct limit_curve){&points[i], 0};
+        }
+        curves[count - 1].count++;
+    }
+    if (!session->carbon.wanted && session->definition.objective.kind != FLY_OBJECTIVE_LOWEST_LIMIT)
+        tuner_plan(session->limit.tuner, curves, count);
 }
 
 void session_profile_begin(struct fly_session *session)
@@ -58,8 +98,10 @@ void session_profile_begin(struct fly_session *session)
     else if (tuner_new(&options, session->clock, &limit->tuner, &error) < 0 ||
              tuner_know(limit->tuner, session->proposal.known, session->proposal.known_count, &error) < 0)
         session_limit_explain(limit, error.text);
-    if (limit->tuner != NULL)
+    if (limit->tuner != NULL) {
         tuner_measure_profile(limit->tuner);
+        plan_by_others(session);
+    }
     limit->told = limit->tuner != NULL ? tuner_measured_points(limit->tuner, points) : 0;
 }
 

@@ -96,6 +96,19 @@ static bool race_on(struct fly_tuner *tuner)
     return true;
 }
 
+/* Measures what the plan says next; false when the profile is enough. */
+static bool plan_on(struct fly_tuner *tuner)
+{
+    size_t place;
+
+    tuner->racing = true;
+    if (!tuner_plan_next(tuner, &place))
+        return false;
+    tuner->plan.left--;
+    tuner_search_one(tuner, place, tuner->options.profile_steps);
+    return true;
+}
+
 static void settle(struct fly_tuner *tuner)
 {
     if (tuner_next_knob(tuner)) {
@@ -162,7 +175,9 @@ static void finish_search(struct fly_tuner *tuner)
         return;
     if (tuner->races && race_on(tuner))
         return;
-    if (!tuner->races && tuner_next_look(tuner, &again)) {
+    if (tuner_is_planned(tuner) && plan_on(tuner))
+        return;
+    if (!tuner->races && !tuner_is_planned(tuner) && tuner_next_look(tuner, &again)) {
         begin_look(tuner, again);
         return;
     }
@@ -315,7 +330,9 @@ static bool is_decided(struct fly_tuner *tuner, struct fly_power_search_action *
 
     return fly_power_search_state(tuner->search) == FLY_POWER_SEARCH_READY && !tuner->racing &&
            tuner->report.reused &&
-           (tuner->races ? !tuner_race_next(tuner, &place, &steps) : tuner_may_finish(tuner)) &&
+           (tuner->races              ? !tuner_race_next(tuner, &place, &steps)
+            : tuner_is_planned(tuner) ? !tuner_plan_next(tuner, &place)
+                                      : tuner_may_finish(tuner)) &&
            fly_power_search_finish(tuner->search, action) == 0;
 }
 
@@ -326,8 +343,9 @@ static void step_on(struct fly_tuner *tuner)
 
     if (!is_decided(tuner, &action))
         (void)fly_power_search_step_begin(tuner->search, &action);
-    /* The first limit is about to be set: from here on the race says which. */
-    if (action.set_limit && tuner->races && !tuner->racing && tuner->state == FLY_TUNER_SEARCHING)
+    /* The first limit is about to be set: from here on the race or the plan says which. */
+    if (action.set_limit && (tuner->races || tuner_is_planned(tuner)) && !tuner->racing &&
+        tuner->state == FLY_TUNER_SEARCHING)
         finish_search(tuner);
     else
         carry_out(tuner, action);

@@ -6,6 +6,7 @@
 #include <flyball/tuner.h>
 
 #include "base/clock.h"
+#include "policy/limit_plan.h"
 #include "train/tuner/saved_profile.h"
 
 /*
@@ -51,6 +52,14 @@ void tuner_measure_profile(struct fly_tuner *tuner);
  */
 int tuner_know(struct fly_tuner *tuner, const struct fly_power_point *points, size_t count,
                struct fly_error *out_error);
+
+/*
+ * Takes the profiles of other batch sizes, which show what need not be measured (policy/limit_plan.h). Call
+ * it after tuner_measure_profile and before the first step, with the same points on all ranks. At most
+ * LIMIT_CURVES_MAX are taken, and TUNER_PLAN_POINTS_MAX points.
+ */
+enum { TUNER_PLAN_POINTS_MAX = 160 };
+void tuner_plan(struct fly_tuner *tuner, const struct limit_curve *curves, size_t curve_count);
 
 /* Whether every limit is measured or left out, and the tuner only measures some of them again. */
 bool tuner_only_looks(const struct fly_tuner *tuner);

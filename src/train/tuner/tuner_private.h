@@ -18,7 +18,8 @@
  *     tuner_carbon.c                           follows the grid
  *     tuner_check.c, tuner_search.c            check the chosen limit; measure all limits, or one
  *     tuner_race.c                             carries out the pure race for the best limit
- *     tuner_window.c, step_record.c            measures, over all ranks; tells steps from pauses
+ *     tuner_planned.c                          the limits that a profile needs beside those of other batch
+ * sizes tuner_window.c, step_record.c            measures, over all ranks; tells steps from pauses
  *     tuner_knobs.c                            changes from one knob to the other
  *     tuner_turn.c                             turns limits, joins the ranks, and stops at faults
  *     tuner_sides.c                            the knob on trial, and the other one
@@ -105,6 +106,14 @@ struct tuner_carbon {
     struct carbon_progress asked; /* progress when the governor was asked last */
 };
 
+/* The profiles of other batch sizes. */
+struct tuner_plan {
+    struct fly_power_point points[TUNER_PLAN_POINTS_MAX];
+    struct limit_curve curves[LIMIT_CURVES_MAX]; /* into `points` */
+    size_t point_count, curve_count;             /* no curves: there is no plan */
+    unsigned left;                               /* how many more measurements may begin */
+};
+
 struct fly_tuner {
     struct step_count count; /* first, for the hot hook; only a governor needs its epochs */
     uint64_t quiet_until;    /* until so many steps have begun there is nothing to do */
@@ -171,6 +180,7 @@ struct fly_tuner {
     bool every_limit;      /* measure all, leave none out */
     bool races;            /* looks for the best limit alone; else measures from the highest limit down */
     bool racing;           /* that has begun */
+    struct tuner_plan plan;
     bool fixed_warmup;     /* the caller says how long */
     uint32_t least_steps;  /* in a window of the race; 0: as many as it needs */
     size_t open_count;     /* the first so many limits may be chosen */
@@ -302,6 +312,13 @@ bool tuner_race_look(struct fly_tuner *tuner, size_t *out_place, uint32_t *out_s
 bool tuner_race_resume(struct fly_tuner *tuner, size_t *out_place, uint32_t *out_steps);
 /* Takes the figures of the look that has ended; returns whether another limit is chosen now. */
 bool tuner_race_end_look(struct fly_tuner *tuner);
+
+/* tuner_planned.c */
+
+/* Whether the search measures what a plan says. */
+bool tuner_is_planned(const struct fly_tuner *tuner);
+/* Which limit the plan measures next; false when the profile is enough. */
+bool tuner_plan_next(const struct fly_tuner *tuner, size_t *out_place);
 
 /* tuner_window.c */
 

@@ -181,7 +181,7 @@ static void take_window(struct fly_tuner *tuner, const struct tuner_window *wind
         note_cost(tuner, &visit);
         tuner_add_visit(tuner, tuner->at, &visit);
         tuner_window_forget(tuner);
-        if (!tuner->looking && !tuner->races)
+        if (!tuner->looking && !tuner->races && !tuner_is_planned(tuner))
             spare(tuner, action);
         return;
     }
