@@ -203,6 +203,9 @@ def test_target_hold():
     """The target has to hold for so many reports; a later submission by the job's name alone says the same."""
     fresh()
     with machine(*EXACT, gpus=1):
+        result, _ = run(definition=[*DEFINITION, "--max-metric-loss", "0.1"])
+        tap.contains(result.stderr, "max_metric_loss: expected a job that trains on after its target")
+        fresh()
         for definition in ([*DEFINITION, "--target-hold", "3", "--best-so-far"], ["--leave-limits"]):
             result, said = run("epochs=32:2", definition=definition)
             tap.equal((result.returncode, tries(said), said["tries"][0]["epochs"], said["log_unavailable"]), (0, [(32, "reached")], 4, None), result.stderr)

@@ -116,6 +116,21 @@ def test_scenarios():
         tap.equal([scenario in table for scenario in ("growth", "burst-8", "steady")], [True, True, False])
 
 
+def test_picture():
+    """Three panels for each scenario and kind of jobs; the table stays as it is without it."""
+    with tempfile.TemporaryDirectory() as name:
+        arguments = (*SMALL, "--policy=zeus,bayes", "--scenario=steady,level")
+        table = compare(name, *arguments)
+        tap.equal(compare(name, *arguments, "--svg=page.svg").stdout, table.stdout)
+        page = pathlib.Path(name, "page.svg").read_text(encoding="utf-8")
+        for scenario in ("steady", "level"):
+            for panel in ("regret so far", "regret of each job", "regret of the worst runs"):
+                tap.equal(page.count(f"{scenario}, synthetic jobs: {panel}"), 1)
+        compare(name, *arguments, "--svg=again.svg", "--threads=1")
+        tap.equal(pathlib.Path(name, "again.svg").read_text(encoding="utf-8"), page)
+        tap.equal("nan" in page, False)
+
+
 def test_searches_that_end_early_are_charged():
     """With beta 1.01 the published search stops every run: it pays the default's costs from there on."""
     with tempfile.TemporaryDirectory() as name:

@@ -43,6 +43,24 @@ def seeds(many, few):
 # -- The tries and the figures --
 
 
+def test_a_past_elsewhere_is_heeded():
+    box = Sandbox()
+    asked = ("--policy=zeus,bayes", "--seeds=1-3", "--recurrences=6")
+    tries = {}
+    for past in ((), ("--transfer-from=eta=1",), ("--transfer-from=shift=1", "--transfer-recurrences=9")):
+        _, text = box.simulate(*asked, *past)
+        for row in list(csv.reader(io.StringIO(text)))[1:]:
+            tries.setdefault((past, row[2]), []).append(row)
+    plain, eta, shifted = dict.fromkeys(past for past, _ in tries)
+    tap.equal(tries[plain, "zeus"], tries[eta, "zeus"], "zeus does not learn from elsewhere")
+    tap.equal(tries[plain, "zeus"], tries[shifted, "zeus"])
+    for past in (eta, shifted):
+        if tries[plain, "bayes"] == tries[past, "bayes"]:
+            raise AssertionError(f"{past}: bayes decided as without")
+    for wrong in ("eta=2", "eta=", "shift=x", "nothing"):
+        refuse(64, f"bad value '{wrong}'", "'--transfer-from'", arguments=("--policy=bayes", f"--transfer-from={wrong}"))
+
+
 def test_tries_file_has_documented_form():
     box = Sandbox()
     _, text = box.simulate("--policy=zeus,grid", "--seeds=7,3", "--eta=0.37")

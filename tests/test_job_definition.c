@@ -48,11 +48,26 @@ static void test_define(void **state)
 static void test_refused_definitions(void **state)
 {
     static const uint32_t falling[] = {32, 16}, zero[] = {0, 32};
-    struct job_definition rows[15];
+    struct job_definition rows[18];
     static const char *const words[COUNT(rows)] = {
-        "job name", "longer than",   "batch_sizes is empty", "ascending",  "ascending", "not in",
-        "beta",     "target_metric", "max_epochs",           "max_epochs", "no policy", "pin it",
-        "window",   "prior",         "target_hold",
+        "job name",
+        "longer than",
+        "batch_sizes is empty",
+        "ascending",
+        "ascending",
+        "not in",
+        "beta",
+        "target_metric",
+        "max_epochs",
+        "max_epochs",
+        "no policy",
+        "pin it",
+        "window",
+        "prior",
+        "target_hold",
+        "above 0",
+        "trains on after its target",
+        "trains on after its target",
     };
     struct job_registered registered;
     struct fly_error error;
@@ -78,6 +93,9 @@ static void test_refused_definitions(void **state)
     rows[12].window = 100000;
     rows[13].prior_precision = -1.0;
     rows[14].target_hold = rows[14].max_epochs + 1;
+    rows[15].max_metric_loss = -0.1, rows[15].trains_on = true;
+    rows[16].max_metric_loss = 0.1;
+    rows[17].max_metric_loss = 0.1, rows[17].trains_on = true, rows[17].target = JOB_NO_TARGET;
     for (size_t i = 0; i < COUNT(rows); i++) {
         int code = at()->define(fixture.jobs.self, &rows[i], &registered, &error);
 

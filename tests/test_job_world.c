@@ -4,6 +4,9 @@
 
 #include "test.h"
 
+#include "base/math/philox.h"
+#include "base/math/ziggurat.h"
+#include "job/decide/final_metric.h"
 #include "job_fixture.h"
 
 static struct job_fixture fixture;
@@ -192,12 +195,150 @@ static void test_hold_after_requeue(void **state)
     }
 }
 
+/* ---- how good the models are ---- */
+
+static struct final_metrics metrics_of(const double *values, size_t count)
+{
+    struct final_metrics metrics = {0};
+
+    for (size_t i = 0; i < count; i++)
+        final_metrics_take(&metrics, values[i]);
+    return metrics;
+}
+
+static void test_final_metrics(void **state)
+{
+    static const double good[] = {0.930, 0.940, 0.935}, bad[] = {0.900, 0.911, 0.904}, same[] = {0.9, 0.9},
+                        wild[] = {0.99, 0.80, 0.93}, unknown[] = {NAN, 0.9, INFINITY};
+    struct final_metrics usual = metrics_of(good, 3), worse = metrics_of(bad, 3);
+    struct final_metrics fixed = metrics_of(same, 2), noisy = metrics_of(wild, 3);
+
+    (void)state;
+    check_double(usual.mean, 0.935);
+    check_close(usual.squares, 5e-5, 1e-9);
+    assert_int_equal(metrics_of(unknown, 3).count, 1);
+    /* A difference of 0.03, whose standard error is 0.0043 with 3.95 degrees of freedom: above 0.0208. */
+    assert_true(final_metrics_worse(&usual, &worse, 0.0207, true));
+    assert_false(final_metrics_worse(&usual, &worse, 0.0213, true));
+    assert_false(final_metrics_worse(&usual, &worse, 0.001, false)); /* as losses, they are better */
+    assert_true(final_metrics_worse(&worse, &usual, 0.0207, false));
+    assert_false(final_metrics_worse(&usual, &noisy, 0.001, true));
+    assert_true(final_metrics_worse(&usual, &fixed, 0.001, true));
+    worse = metrics_of(bad, 1);
+    assert_false(final_metrics_worse(&usual, &worse, 0.001, true));
+    assert_false(final_metrics_worse(&worse, &usual, 0.001, false));
+}
+
+/* A batch size that is worse by just what is allowed is called worse in one of twenty cases, not more. */
+static void test_final_metrics_are_sure(void **state)
+{
+    enum { CASES = 4000 };
+    const struct philox_key key = philox_key(7, "final");
+
+    (void)state;
+    for (size_t count = 2; count <= 8; count *= 2) {
+        unsigned told = 0;
+
+        for (uint64_t seed = 0; seed < CASES; seed++) {
+            struct philox philox = philox_open(key, (uint32_t)count, seed, 0);
+            struct final_metrics usual = {0}, other = {0};
+
+            for (size_t i = 0; i < count; i++) {
+                final_metrics_take(&usual,
+                                   0.9 + 0.01 * ziggurat_normal(ziggurat_tables(), philox_u64(&philox),
+                                                                philox_source, &philox));
+                final_metrics_take(&other,
+                                   0.88 + 0.02 * ziggurat_normal(ziggurat_tables(), philox_u64(&philox),
+                                                                 philox_source, &philox));
+            }
+            told += final_metrics_worse(&usual, &other, 0.02, true);
+        }
+        print_message("# %zu trainings each: %u of %d\n", count, told, CASES);
+        assert_true(told > CASES / 100 && told < CASES * 7 / 100);
+    }
+}
+
+/* Reaches the target in its third epoch and trains on to the sixth, at a metric by batch size. */
+static uint32_t train_whole(double worse_metric, struct job_proposal *out_proposal)
+{
+    struct job_question question = job_fixture_question("job");
+    double metric;
+
+    job_fixture_reopen(&fixture);
+    *out_proposal = job_fixture_propose(&fixture, &question);
+    if (out_proposal->wants_profile)
+        job_fixture_profile(&fixture, "job", out_proposal->trial);
+    metric = out_proposal->batch_size == 64 ? worse_metric : 0.95;
+    metric += 0.001 * (double)(out_proposal->trial % 3);
+    for (uint32_t epoch = 1; epoch <= 6; epoch++)
+        job_fixture_epoch(&fixture, out_proposal->trial, 1, epoch, 1000.0 * epoch, 10.0 * epoch,
+                          epoch < 3   ? 0.5
+                          : epoch < 6 ? 0.92
+                                      : metric);
+    job_fixture_over(&fixture, out_proposal->trial, 1, TRIAL_REACHED);
+    return out_proposal->batch_size;
+}
+
+static void pin(uint32_t batch_size)
+{
+    const struct job_setting setting = {
+        .job = "job", .set_pin = true, .pin_batch_size = batch_size, .pin_limit_w = NAN};
+    struct fly_error error;
+
+    check_fine(fixture.jobs.backend->set(fixture.jobs.self, &setting, &error), error);
+}
+
+/* A batch size with worse models is left, in a new process too; one within what is allowed is not. */
+static void test_worse_models(void **state)
+{
+    static const struct {
+        const char *policy;
+        double metric, most; /* NAN: any */
+        bool left;
+    } rows[] = {{"zeus", 0.93, 0.01, true},
+                {"bayes", 0.93, 0.01, true},
+                {"grid", 0.93, 0.01, true},
+                {"bayes", 0.93, 0.05, false},
+                {"bayes", 0.93, NAN, false}};
+
+    (void)state;
+    for (size_t row = 0; row < COUNT(rows); row++) {
+        struct job_definition definition = job_fixture_definition("job");
+        struct job_proposal proposal;
+        struct fly_error error;
+
+        definition.policy = rows[row].policy;
+        definition.trains_on = true;
+        definition.max_epochs = 6;
+        definition.max_metric_loss = rows[row].most;
+        job_fixture_define(&fixture, &definition);
+        for (int i = 0; i < 6; i++) {
+            pin(i % 2 == 0 ? 32 : 64);
+            train_whole(rows[row].metric, &proposal);
+        }
+        pin(0);
+        for (int i = 0; i < 12; i++) {
+            uint32_t batch_size = train_whole(rows[row].metric, &proposal);
+
+            if (batch_size == 64 && rows[row].left)
+                fail_msg("row %zu: %s", row, proposal.why);
+            assert_int_equal(strstr(proposal.why, "; batch size 64 is left: its 3 models end at a metric of "
+                                                  "0.931, the default's at 0.95") != NULL,
+                             rows[row].left);
+        }
+        check_fine(fixture.jobs.backend->remove(fixture.jobs.self, "job", &error), error);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         job_test(test_early_end),
         job_test(test_target_hold),
         job_test(test_hold_after_requeue),
+        cmocka_unit_test(test_final_metrics),
+        cmocka_unit_test(test_final_metrics_are_sure),
+        job_test(test_worse_models),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

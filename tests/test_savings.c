@@ -424,6 +424,12 @@ static void test_student(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(table); i++)
         check_close(student_975(table[i].degrees), table[i].quantile, table[i].relative);
+    check_close(student_95(1), 6.313752, 1e-6);
+    check_close(student_95(20), 1.724718, 1e-6);
+    check_close(student_95(30), 1.697261, 1e-5);
+    for (double degrees = 1.0; degrees < 60.0; degrees += 0.25)
+        assert_true(student_95(degrees + 0.25) < student_95(degrees) &&
+                    student_95(degrees) < student_975(degrees));
     for (double degrees = 1.0; degrees < 60.0; degrees += 0.25)
         assert_true(student_975(degrees + 0.25) < student_975(degrees));
 }

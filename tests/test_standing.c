@@ -140,6 +140,40 @@ static void test_run_that_ended_early(void **state)
     setup(NULL);
 }
 
+static void test_ratio_of_a_job(void **state)
+{
+    struct standing_question question = {
+        .first = 2, .count = 1, .policy = OURS, .rival = ZEUS, .standard = DEFAULT};
+    struct standing_ratio ratio;
+
+    (void)state;
+    /* Regrets of 3 and 3.1 against 2 and 2: the differences are 0.05 from their mean. */
+    assert_int_equal(standing_ratio_of_job(&plan, &campaign, &question, &ratio, NULL), 0);
+    check_close(ratio.ratio, 3.05 / 2.0, 1e-12);
+    check_close(ratio.high - ratio.ratio, 1.96 * 0.05 / 2.0, 1e-12);
+    check_close(ratio.ratio - ratio.low, 1.96 * 0.05 / 2.0, 1e-12);
+    question.policy = ZEUS;
+    assert_int_equal(standing_ratio_of_job(&plan, &campaign, &question, &ratio, NULL), 0);
+    check_double(ratio.low, 1.0);
+}
+
+static void test_worst_runs(void **state)
+{
+    const struct standing_question question = {
+        .first = 0, .count = JOBS, .policy = OURS, .rival = ZEUS, .standard = DEFAULT};
+    double worst[8];
+    size_t count = 0;
+
+    (void)state;
+    assert_int_equal(standing_worst_runs(&plan, &campaign, &question, 3, worst, &count, NULL), 0);
+    assert_int_equal(count, 3);
+    check_double(worst[0], 8.0);
+    check_double(worst[1], 4.0);
+    check_double(worst[2], 3.1);
+    assert_int_equal(standing_worst_runs(&plan, &campaign, &question, 8, worst, &count, NULL), 0);
+    assert_int_equal(count, JOBS * SEEDS);
+}
+
 /* At the last horizon a campaign's curves say what its comparisons say of the whole run. */
 static void test_horizons_of_a_campaign(void **state)
 {
@@ -194,6 +228,8 @@ int main(void)
         cmocka_unit_test(test_interval_is_over_workloads),
         cmocka_unit_test(test_rival_against_itself),
         cmocka_unit_test(test_run_that_ended_early),
+        cmocka_unit_test(test_ratio_of_a_job),
+        cmocka_unit_test(test_worst_runs),
         cmocka_unit_test(test_horizons_of_a_campaign),
     };
 

@@ -157,8 +157,10 @@ struct fly_session_options {
     const struct fly_carbon_options *carbon;
 
     /* Of the job, for a metric that is noisy. */
-    uint32_t target_hold; /* the target must hold for so many reports in a row; 0: 1 */
-    bool best_so_far;     /* the metric that counts is the best one reported so far */
+    uint32_t target_hold;   /* the target must hold for so many reports in a row; 0: 1 */
+    bool best_so_far;       /* the metric that counts is the best one reported so far */
+    double max_metric_loss; /* with trains_on: a batch size whose final metric is surely worse than the
+                               default's by more than this is left; 0: none is */
 };
 
 /*

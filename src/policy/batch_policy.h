@@ -94,6 +94,9 @@ struct batch_policy {
      */
     bool weighs_with_batch_limit;
 
+    /* It learns from what was observed elsewhere (EVENT_PAST_BROUGHT). */
+    bool heeds_past;
+
     /*
      * Makes the state of one job in `arena`. Borrows `self` and `spec` for the lifetime of the state.
      * FLY_ENOMEM, or FLY_EUSAGE for parameters out of range.

@@ -2,6 +2,7 @@
 #include "policy/bayes_belief.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/math/normal.h"
 #include "base/math/portable_math.h"
@@ -36,6 +37,7 @@ bool belief_init(struct belief *belief, const struct belief_prior *prior, const 
                  size_t default_batch, struct arena *arena)
 {
     *belief = (struct belief){.prior = prior,
+                              .arena = arena,
                               .count = count,
                               .octaves = arena_alloc(arena, count, sizeof(double)),
                               .arms = arena_alloc(arena, count, sizeof belief->arms[0]),
@@ -110,31 +112,46 @@ void belief_take_stopped(struct belief *belief, size_t batch, double epochs, boo
 
 /* ---- the scatter and the failures ---- */
 
+static double more_than_one(uint64_t runs)
+{
+    return runs > 1 ? (double)(runs - 1) : 0.0;
+}
+
 static void pool_scatter(struct belief *belief)
 {
     const struct belief_prior *prior = belief->prior;
     double squares = 0.0, freedom = 0.0, pooled;
 
     for (size_t i = 0; i < belief->count; i++) {
-        squares += belief->arms[i].squares;
-        if (belief->arms[i].reached > 1)
-            freedom += (double)(belief->arms[i].reached - 1);
+        const struct past_tally *past = belief_past_tally(&belief->past, i);
+
+        squares += belief->arms[i].squares + past->squares;
+        freedom += more_than_one(belief->arms[i].reached) + more_than_one(past->reached);
     }
     pooled =
         (prior->scatter_runs * prior->scatter * prior->scatter + squares) / (prior->scatter_runs + freedom);
     for (size_t i = 0; i < belief->count; i++) {
         const struct belief_arm *arm = &belief->arms[i];
-        double more = arm->reached > 1 ? (double)(arm->reached - 1) : 0.0;
+        double more = more_than_one(arm->reached);
 
         belief->scatter[i] = (prior->scatter_runs * pooled + arm->squares) / (prior->scatter_runs + more);
     }
+}
+
+/* Returns the failures of a batch size, with those of the past that say something here. */
+static double failures_of(const struct belief *belief, size_t batch)
+{
+    const struct past_tally *past = belief_past_tally(&belief->past, batch);
+    bool counts = past->reached == 0 || belief_past_vouched(&belief->past, batch) > 0;
+
+    return (double)(belief->arms[batch].failures + (counts ? past->failed : 0));
 }
 
 /* Returns whether a batch size between two others has failed and never reached its target. */
 static bool failed_between(const struct belief *belief, size_t one, size_t other)
 {
     for (size_t i = (one < other ? one : other) + 1; i < (one < other ? other : one); i++) {
-        if (belief->arms[i].failures > 0 && belief->arms[i].reached == 0)
+        if (failures_of(belief, i) > 0.0 && belief_reached(belief, i) == 0)
             return true;
     }
     return false;
@@ -146,7 +163,7 @@ static size_t nearest_reached(const struct belief *belief, size_t batch)
     size_t nearest = belief->count;
 
     for (size_t i = 0; i < belief->count; i++) {
-        if (belief->arms[i].reached > 0 &&
+        if (belief_reached(belief, i) > 0 &&
             (nearest == belief->count || fabs(belief->octaves[i] - belief->octaves[batch]) <
                                              fabs(belief->octaves[nearest] - belief->octaves[batch])))
             nearest = i;
@@ -161,12 +178,11 @@ static size_t nearest_reached(const struct belief *belief, size_t batch)
 static double failure_of(const struct belief *belief, size_t batch)
 {
     const struct belief_prior *prior = belief->prior;
-    const struct belief_arm *arm = &belief->arms[batch];
-    double failures = (double)arm->failures, first;
+    double failures = failures_of(belief, batch), reached = (double)belief_reached(belief, batch), first;
     size_t nearest;
 
-    if (arm->reached > 0)
-        return (prior->fails_known + failures) / (1.0 + (double)arm->reached + failures);
+    if (reached > 0.0)
+        return (prior->fails_known + failures) / (1.0 + reached + failures);
     nearest = nearest_reached(belief, batch);
     first = 1.0 - portable_exp(fabs(belief->octaves[batch] - belief->octaves[nearest]) *
                                portable_log(prior->reaches));
@@ -177,33 +193,56 @@ static double failure_of(const struct belief *belief, size_t batch)
 
 /* ---- fitting ---- */
 
-void belief_fit_epochs(struct belief *belief)
+static void fit_epochs(struct belief *belief)
 {
     double outlier = belief->prior->outlier * belief->prior->outlier;
+    struct past_fit fit;
 
     pool_scatter(belief);
     for (size_t i = 0; i < belief->count; i++) {
         const struct belief_arm *arm = &belief->arms[i];
         double runs = (double)arm->reached, precision = 0.0, value = arm->stopped_value;
 
-        belief->failure[i] = failure_of(belief, i);
         if (arm->reached > 0)
             precision = 1.0 / (belief->scatter[i] / runs + outlier / (runs * runs));
         value += precision * arm->mean;
         precision += arm->stopped_precision;
         belief->evidence[i] = (struct law_evidence){precision, precision > 0.0 ? value / precision : 0.0};
     }
-    law_mixture_fit(&belief->epochs_law, belief->evidence, belief->epochs_mean, belief->epochs_covariance);
+    fit = (struct past_fit){.law = &belief->epochs_law,
+                            .evidence = belief->evidence,
+                            .mean = belief->epochs_mean,
+                            .covariance = belief->epochs_covariance};
+    fit.log_likelihood = law_mixture_fit(fit.law, fit.evidence, fit.mean, fit.covariance);
+    belief_past_mix_epochs(&belief->past, &fit);
+}
+
+/* A past that turns out not to hold tells nothing of the scatter either. */
+void belief_fit_epochs(struct belief *belief)
+{
+    belief->past.trusted = belief->past.brought;
+    fit_epochs(belief);
+    if (belief->past.trusted && !belief_past_likely(&belief->past)) {
+        belief->past.trusted = false;
+        fit_epochs(belief);
+    }
+    for (size_t i = 0; i < belief->count; i++)
+        belief->failure[i] = failure_of(belief, i);
 }
 
 void belief_fit_cost(struct belief *belief)
 {
     size_t n = belief->count;
+    struct past_fit fit = {.law = &belief->cost_law,
+                           .evidence = belief->evidence,
+                           .mean = belief->cost_mean,
+                           .covariance = belief->cost_covariance};
 
     for (size_t i = 0; i < n; i++)
         belief->evidence[i] =
             (struct law_evidence){belief->arms[i].cost_known ? exact : 0.0, belief->arms[i].log_cost};
-    law_mixture_fit(&belief->cost_law, belief->evidence, belief->cost_mean, belief->cost_covariance);
+    fit.log_likelihood = law_mixture_fit(fit.law, fit.evidence, fit.mean, fit.covariance);
+    belief_past_mix_cost(&belief->past, &fit);
     for (size_t i = 0; i < n; i++) {
         if (!belief->arms[i].cost_known)
             continue;
@@ -213,10 +252,56 @@ void belief_fit_cost(struct belief *belief)
     }
 }
 
+/* ---- a past elsewhere ---- */
+
+/* Believes what the tallies show, as if they were of this job. */
+static void believe(struct belief *belief)
+{
+    const struct past_tally *tallies = belief->past.tallies;
+
+    for (size_t i = 0; i < belief->count; i++)
+        belief->arms[i] = (struct belief_arm){
+            .reached = tallies[i].reached,
+            .mean = tallies[i].mean,
+            .squares = tallies[i].squares,
+            .cost_known = !isnan(tallies[i].log_epoch_cost),
+            .log_cost = isnan(tallies[i].log_epoch_cost) ? 0.0 : tallies[i].log_epoch_cost};
+    belief_fit_epochs(belief);
+    for (size_t i = 0; i < belief->count; i++) {
+        if (tallies[i].reached == 0 && tallies[i].stopped > 0)
+            belief_take_stopped(belief, i, tallies[i].stopped_epochs, false);
+    }
+    belief_fit_epochs(belief);
+    belief_fit_cost(belief);
+}
+
+void belief_bring(struct belief *belief, const struct past_brought *brought)
+{
+    struct belief_past *past = &belief->past;
+    struct belief_arm own[LAW_BATCHES_MAX];
+    size_t n = belief->count;
+
+    if (!belief_past_init(past, n, belief->arena))
+        return;
+    for (size_t i = 0; i < n; i++)
+        past->tallies[i] = past_tally_none;
+    for (size_t i = 0; i < brought->count; i++)
+        past->tallies[brought->batches[i].batch] = brought->batches[i].tally;
+    memcpy(own, belief->arms, n * sizeof own[0]);
+    past->brought = false;
+    believe(belief);
+    memcpy(belief->arms, own, n * sizeof own[0]);
+    past_view_note(&past->epochs, belief->epochs_mean, belief->epochs_covariance, n);
+    past_view_note(&past->cost, belief->cost_mean, belief->cost_covariance, n);
+    past->kind = brought->kind;
+    past->brought = true;
+}
+
 /* ---- bytes ---- */
 
 void belief_save(const struct belief *belief, struct buffer *bytes)
 {
+    belief_past_save(&belief->past, belief->count, bytes);
     for (size_t i = 0; i < belief->count; i++) {
         const struct belief_arm *arm = &belief->arms[i];
 
@@ -242,8 +327,12 @@ static bool is_possible(const struct belief_arm *arm)
 
 bool belief_load(struct belief *belief, struct bytes_reader *bytes)
 {
-    bool possible = true;
+    struct past_batch batches[LAW_BATCHES_MAX];
+    struct past_brought brought;
+    bool possible = belief_past_load(bytes, belief->count, batches, &brought);
 
+    if (possible && brought.count > 0)
+        belief_bring(belief, &brought);
     for (size_t i = 0; i < belief->count; i++) {
         struct belief_arm *arm = &belief->arms[i];
 

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "policy/bayes_past.h"
 #include "policy/law_mixture.h"
 
 /*
@@ -24,6 +25,8 @@
  *   Minka 2001), which is dropped when the batch size reaches its target.
  * - A batch size fails with a probability that grows with the octaves to the nearest one that
  *   reached its target, and with its own failures.
+ *
+ * - What was observed elsewhere is a second opinion (bayes_past.h).
  *
  * Pure but for the arena; deterministic, the same bits on every machine. The belief follows from
  * what was observed; call belief_fit after observing, before reading it.
@@ -68,6 +71,8 @@ struct belief {
     double *cost_mean, *cost_covariance;
     double *scatter; /* variance of log epochs between runs */
     double *failure; /* probability that a run does not reach its target */
+    struct belief_past past;
+    struct arena *arena; /* borrowed, for what is brought */
 };
 
 /*
@@ -76,6 +81,13 @@ struct belief {
  */
 bool belief_init(struct belief *belief, const struct belief_prior *prior, const uint32_t *sizes, size_t count,
                  size_t default_batch, struct arena *arena);
+
+/* Returns how many runs show that a batch size reaches its target: its own, and those of a past that vouches.
+ */
+static inline uint64_t belief_reached(const struct belief *belief, size_t batch)
+{
+    return belief->arms[batch].reached + belief_past_vouched(&belief->past, batch);
+}
 
 /* Takes in the cost of an epoch. What a profile tells is not replaced by what trials took. */
 void belief_take_cost(struct belief *belief, size_t batch, double epoch_cost, bool profiled);
@@ -91,6 +103,12 @@ void belief_take_stopped(struct belief *belief, size_t batch, double epochs, boo
 
 void belief_fit_epochs(struct belief *belief);
 void belief_fit_cost(struct belief *belief);
+
+/*
+ * Replaces what was brought from elsewhere. It is left out if there is no room for it. The belief must be
+ * fitted again.
+ */
+void belief_bring(struct belief *belief, const struct past_brought *brought);
 
 /* What is believed of the log cost of a run at a batch size. */
 static inline double belief_mean(const struct belief *belief, size_t batch)

@@ -55,13 +55,29 @@ static void count_pending(struct choice *choice, size_t batch, uint32_t trials)
     }
 }
 
-/* Replaces what is believed of one batch size's cost of an epoch by what it is. */
+static bool knows_a_cost(const struct belief *belief)
+{
+    bool knows = false;
+
+    for (size_t i = 0; i < belief->count; i++)
+        knows |= belief->arms[i].cost_known;
+    return knows;
+}
+
+/*
+ * Replaces what is believed of one batch size's cost of an epoch by what it is. The first one tells the
+ * level of all, of which a past says nothing.
+ */
 static void know_cost(struct choice *choice, const struct epoch_cost *exact)
 {
     const struct belief *belief = choice->question.belief;
     size_t n = belief->count, row = exact->batch * n;
+    double known = belief->epochs_mean[exact->batch] + portable_log(exact->cost);
+    double apart = known - choice->mean[exact->batch];
 
-    choice->mean[exact->batch] = belief->epochs_mean[exact->batch] + portable_log(exact->cost);
+    for (size_t i = 0; i < n && !knows_a_cost(belief); i++)
+        choice->mean[i] += apart;
+    choice->mean[exact->batch] = known;
     for (size_t i = 0; i < n; i++)
         choice->covariance[row + i] = choice->covariance[i * n + exact->batch] =
             belief->epochs_covariance[row + i];
@@ -79,7 +95,7 @@ static bool can_be_best(const struct choice *choice, size_t batch)
 {
     const struct pair *pairs = choice->question.pairs;
 
-    return choice->question.belief->arms[batch].reached > 0 && !choice->question.cannot_run[batch] &&
+    return belief_reached(choice->question.belief, batch) > 0 && !choice->question.cannot_run[batch] &&
            (pairs == NULL || pairs[batch].keeps);
 }
 
@@ -89,7 +105,7 @@ static void find_nearest(struct choice *choice)
     const struct choice_question *question = &choice->question;
 
     for (size_t i = 0; question->pairs != NULL && i < question->belief->count; i++) {
-        if (question->belief->arms[i].reached > 0 && !question->cannot_run[i] &&
+        if (belief_reached(question->belief, i) > 0 && !question->cannot_run[i] &&
             (choice->best == question->belief->count ||
              question->pairs[i].log_over < question->pairs[choice->best].log_over))
             choice->best = i;
@@ -152,8 +168,9 @@ bool choice_is_near(const struct choice *choice, size_t batch)
 
     for (size_t i = 0; i < belief->count; i++) {
         bool beside = i + 1 >= batch && i <= batch + 1;
+        bool tried = belief->arms[i].tried || belief_past_tally(&belief->past, i)->reached > 0;
 
-        if (belief->arms[i].tried && (beside || fabs(belief->octaves[i] - belief->octaves[batch]) <= 1.0))
+        if (tried && (beside || fabs(belief->octaves[i] - belief->octaves[batch]) <= 1.0))
             return true;
     }
     return false;
@@ -247,7 +264,8 @@ static void look_out(const struct choice *choice, size_t batch, uint32_t runs, s
     const struct belief_arm *arm = &belief->arms[batch];
     double root = sqrt(at(choice, batch, batch) + belief->scatter[batch] / (double)runs);
     double failures = belief->prior->fails_known + (double)arm->failures;
-    double failure = failures / (failures + 1.0 - belief->prior->fails_known + (double)(arm->reached + runs));
+    double failure = failures / (failures + 1.0 - belief->prior->fails_known +
+                                 (double)(belief_reached(belief, batch) + runs));
 
     outlook->count = 0;
     add_line(outlook, choice, choice->best, at(choice, choice->best, batch) / root,
@@ -307,7 +325,7 @@ static double narrowing_gain(const struct choice *choice, uint32_t runs)
         const struct pair *pair = &question->pairs[i];
         double known;
 
-        if (!pair->held || question->belief->arms[i].reached == 0 || question->cannot_run[i])
+        if (!pair->held || belief_reached(question->belief, i) == 0 || question->cannot_run[i])
             continue;
         known = portable_exp(log_expected(choice, i) - pair->log_cost + pair->log_cost_known);
         if (known < choice->best_cost)
@@ -322,7 +340,7 @@ struct trial_worth choice_worth(const struct choice *choice, size_t batch)
     const struct belief *belief = choice->question.belief;
     const struct run_cost cost = run_cost_of(choice, batch);
     struct trial_worth worth = {.net = -INFINITY};
-    size_t stop = CHOICE_STOPS - 1, most = belief->arms[batch].reached > 0 || choice->question.pairs != NULL
+    size_t stop = CHOICE_STOPS - 1, most = belief_reached(belief, batch) > 0 || choice->question.pairs != NULL
                                                ? sizeof repeats / sizeof repeats[0]
                                                : 1;
     bool is_reference = choice->question.pairs != NULL && batch == choice->question.default_batch;

@@ -5,6 +5,8 @@
  * (bayes_choice.h). Draws no random numbers.
  *
  * - The first recurrence runs the default without a bound; so does each until one reached its target.
+ * - A past that was brought (bayes_past.h) is no evidence that a batch size reaches its target, unless only
+ *   the hardware differs: then the first recurrence runs what was best there.
  * - A retry runs the best known batch size: it never explores.
  * - A new batch size that its profile shows not to be worth the trial is left: at once where the
  *   profile is a part of the first epoch (policy_parameters.profile_window), else after that epoch.
@@ -308,6 +310,11 @@ static void bayes_fold(void *opaque, const struct event *event)
         state->given_up[event->given_up] = true;
         bar(state);
         break;
+    case EVENT_PAST_BROUGHT:
+        belief_bring(&state->belief, event->brought);
+        belief_fit_epochs(&state->belief);
+        belief_fit_cost(&state->belief);
+        break;
     }
 }
 
@@ -451,6 +458,7 @@ const struct batch_policy batch_policy_bayes = {
     .name = "bayes",
     .summary = "a model of epochs and cost over batch sizes; tries what is worth its cost",
     .version = 1,
+    .heeds_past = true,
     .create = bayes_create,
     .fold = bayes_fold,
     .propose = bayes_propose,

@@ -165,6 +165,7 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
     case EVENT_BATCH_GIVEN_UP:
     case EVENT_TRIAL_SEEN:
     case EVENT_PROFILE_KEPT:
+    case EVENT_PAST_BROUGHT:
         break;
     }
     if (code == 0 && event->kind != EVENT_PROFILE_MEASURED)

@@ -37,6 +37,7 @@ enum reason {
     REASON_MEMORY,    /* the policy's choice does not fit into the GPUs */
     REASON_NO_CHOICE, /* the policy had none left */
     REASON_PINNED,    /* chosen by the user */
+    REASON_QUALITY,   /* the policy's choice gives worse models than allowed */
     REASON_UNASKED,   /* run while the job's log was out of reach */
     REASON_COUNT
 };
@@ -116,9 +117,11 @@ enum event_kind {
     EVENT_EPOCH_REPORTED,
     EVENT_TRIAL_ENDED,
     EVENT_BATCHES_EXCLUDED, /* the larger ones do not fit into the GPUs */
-    EVENT_BATCH_GIVEN_UP,   /* its trials crash again and again; the decider itself makes this event */
+    EVENT_BATCH_GIVEN_UP,   /* its trials crash again and again, which the decider itself finds; or its models
+                               are worse than allowed */
     EVENT_TRIAL_SEEN,       /* a trial that the policy did not propose has ended, such as a control */
     EVENT_PROFILE_KEPT,     /* a loaded state had this profile; the decider itself makes this event */
+    EVENT_PAST_BROUGHT,     /* what was observed elsewhere (past.h) */
 };
 
 struct event {
@@ -131,6 +134,7 @@ struct event {
             *ended;            /* or seen; its numbers of trial, recurrence and try then say nothing */
         size_t first_excluded; /* index of the smallest batch size that does not fit; it never rises */
         size_t given_up;       /* index of the batch size; may be reported twice */
+        const struct past_brought *brought;
     };
 };
 

@@ -148,6 +148,25 @@ static void multiply(const struct fit *fit, struct products *products)
     }
 }
 
+/* Returns whether a pair of laws is left out: the left one begins too far above the right one. */
+static bool is_left_out(const struct law_prior *prior, size_t u, size_t v)
+{
+    return prior->right.count > 0 && prior->left.count > 0 &&
+           place(&prior->left, v) >= place(&prior->right, u) + widest_gap;
+}
+
+/* Returns how many pairs of laws there are. */
+static double laws_of(const struct law_prior *prior)
+{
+    double laws = 0.0;
+
+    for (size_t u = 0; u < rows_of(&prior->right); u++) {
+        for (size_t v = 0; v < rows_of(&prior->left); v++)
+            laws += !is_left_out(prior, u, v);
+    }
+    return laws;
+}
+
 /* Weighs each law by its marginal likelihood; returns the greatest logarithm. */
 static double weigh(struct fit *fit, double log_prior)
 {
@@ -160,10 +179,8 @@ static double weigh(struct fit *fit, double log_prior)
         for (size_t v = 0; v < fit->lefts; v++) {
             double square =
                 products.y + products.law[u] + products.law[fit->rights + v] + 2.0 * products.pair[u][v];
-            bool left_out = prior->right.count > 0 && prior->left.count > 0 &&
-                            place(&prior->left, v) >= place(&prior->right, u) + widest_gap;
 
-            fit->log_weight[u][v] = left_out ? -INFINITY : log_prior - 0.5 * square;
+            fit->log_weight[u][v] = is_left_out(prior, u, v) ? -INFINITY : log_prior - 0.5 * square;
             if (fit->log_weight[u][v] > greatest)
                 greatest = fit->log_weight[u][v];
         }
@@ -313,8 +330,8 @@ static void finish(struct moments *moments, size_t n)
     }
 }
 
-void law_mixture_fit(const struct law_mixture *mixture, const struct law_evidence *evidence, double *out_mean,
-                     double *out_covariance)
+double law_mixture_fit(const struct law_mixture *mixture, const struct law_evidence *evidence,
+                       double *out_mean, double *out_covariance)
 {
     const struct law_prior *prior = mixture->prior;
     size_t n = mixture->count;
@@ -344,4 +361,5 @@ void law_mixture_fit(const struct law_mixture *mixture, const struct law_evidenc
         add(&fit, &moments, scratch, fit.factor);
     }
     finish(&moments, n);
+    return moments.log_scale + portable_log(moments.weight / laws_of(prior));
 }

@@ -64,8 +64,11 @@ struct law_evidence {
 bool law_mixture_init(struct law_mixture *mixture, const struct law_prior *prior, const double *octaves,
                       size_t count, struct arena *arena);
 
-/* Fits the evidence of each batch size: gives the mean and the covariance [count][count] of y. */
-void law_mixture_fit(const struct law_mixture *mixture, const struct law_evidence *evidence, double *out_mean,
-                     double *out_covariance);
+/*
+ * Fits the evidence of each batch size: gives the mean and the covariance [count][count] of y. Returns
+ * the log likelihood of the evidence, without the powers of 2 pi.
+ */
+double law_mixture_fit(const struct law_mixture *mixture, const struct law_evidence *evidence,
+                       double *out_mean, double *out_covariance);
 
 #endif

@@ -178,6 +178,7 @@ static void plugin_fold(void *opaque, const struct event *event)
     case EVENT_TRIAL_SEEN:
     case EVENT_PROFILE_KEPT:
     case EVENT_BATCH_GIVEN_UP:
+    case EVENT_PAST_BROUGHT:     /* a plug-in learns from what it is told of trials alone */
     case EVENT_BATCHES_EXCLUDED: /* the job makes sure that these are not run */
         break;
     case EVENT_TRIAL_PROPOSED:

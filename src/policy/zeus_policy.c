@@ -231,6 +231,7 @@ static void zeus_fold(void *opaque, const struct event *event)
     case EVENT_EPOCH_REPORTED:
     case EVENT_TRIAL_SEEN:
     case EVENT_PROFILE_KEPT:
+    case EVENT_PAST_BROUGHT:
         break;
     case EVENT_TRIAL_ENDED:
         fold_ended(state, event->ended);

@@ -205,6 +205,7 @@ static void server_fold(void *opaque, const struct event *event)
     case EVENT_EPOCH_REPORTED:
     case EVENT_TRIAL_SEEN:
     case EVENT_PROFILE_KEPT:
+    case EVENT_PAST_BROUGHT:
         break;
     case EVENT_TRIAL_PROPOSED:
         fold_proposed(state, event->proposed);

@@ -55,6 +55,9 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
         .burst = plan->burst,
         .rest_at_default = plan->rest_at_default,
         .crash_share = plan->crash_share,
+        .transfer = plan->transfers != NULL && policy->policy != NULL && policy->policy->heeds_past
+                        ? &plan->transfers[w]
+                        : NULL,
         .drift = plan->drift == DRIFT_NONE ? NULL : &work->campaign->drifts[w],
         .curve = plan->curves ? &work->campaign->curves[unit->number] : NULL,
         .cancelled = crew_given_up,

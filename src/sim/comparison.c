@@ -256,7 +256,11 @@ int comparison_run(const struct comparison_plan *plan, struct comparison *out_co
     if (code < 0)
         goto end_policy;
     set_world(plan, &race.baseline_job.environment);
-    if (plan->in_order && plan->burst <= 1)
+    if (plan->transfer != NULL)
+        code =
+            transfer_bring(plan->transfer, plan->policy, &plan->parameters,
+                           plan->burst > 1 ? &race.burst.job.decider : &race.policy_job.decider, out_error);
+    if (code == 0 && plan->in_order && plan->burst <= 1)
         code = recurring_in_order(&race.policy_job, out_error);
     if (code == 0 && plan->in_order)
         code = recurring_in_order(&race.baseline_job, out_error);

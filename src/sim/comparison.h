@@ -10,6 +10,7 @@
 #include "sim/burst.h"
 #include "sim/curve.h"
 #include "sim/recurring.h"
+#include "sim/transfer.h"
 #include "sim/world/oracle.h"
 #include "sim/world/workload.h"
 
@@ -50,6 +51,7 @@ struct comparison_plan {
     const struct drift *drift;    /* NULL: none; otherwise the optimum follows it */
     recurring_observer *observer; /* of the policy's tries, or NULL */
     void *observer_context;
+    const struct transfer *transfer; /* what the policy's job brings, or NULL */
     struct curve *curve; /* takes samples of the run, or NULL */
     /* Asked before every 1024th recurrence; true stops the run. NULL: never. */
     bool (*cancelled)(void *context);

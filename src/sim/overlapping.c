@@ -118,6 +118,9 @@ static void record(struct overlapping *job, const struct flight *flight)
         .energy_j = energy_j,
         .time_s = time_s,
         .cost_j = fly_cost(job->spec.eta, job->spec.max_power_w, energy_j, time_s),
+        .batch = flight->ended.batch,
+        .outcome = flight->ended.outcome,
+        .epochs = flight->ended.epochs,
     };
 
     if (job->observer != NULL)

@@ -54,6 +54,9 @@ static void record_try(struct recurring *job, const struct trial_ended *ended, u
         .energy_j = ended->energy_j,
         .time_s = ended->time_s,
         .cost_j = cost_j,
+        .batch = ended->batch,
+        .outcome = ended->outcome,
+        .epochs = ended->epochs,
     };
 
     job->tries++;

@@ -39,6 +39,9 @@ struct try_record {
     double energy_j;
     double time_s;
     double cost_j;
+    size_t batch; /* index */
+    enum trial_outcome outcome;
+    double epochs; /* trained; 0: only its power profile was measured */
 };
 
 /* Called for every try that ran, if only to measure a power profile. */

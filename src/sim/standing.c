@@ -9,7 +9,7 @@
 #include "base/math/portable_math.h"
 #include "sim/statistics.h"
 
-static const double errors_allowed = 2.0, interval_low = 0.025, interval_high = 0.975;
+static const double errors_allowed = 2.0, interval_low = 0.025, interval_high = 0.975, normal_95 = 1.96;
 
 /* One job of the set. */
 struct job_standing {
@@ -267,4 +267,49 @@ int standing_find(const struct campaign_plan *plan, const struct campaign *campa
     if (code == 0)
         *out_standing = standing;
     return code;
+}
+
+int standing_ratio_of_job(const struct campaign_plan *plan, const struct campaign *campaign,
+                          const struct standing_question *question, struct standing_ratio *out_ratio,
+                          struct fly_error *out_error)
+{
+    const struct sums sums = {.plan = plan, .campaign = campaign, .question = question};
+    double ours = mean_regret(&sums, question->first, question->policy);
+    double theirs = mean_regret(&sums, question->first, question->rival);
+    double *left = calloc(plan->seed_count, sizeof left[0]);
+    struct standing_ratio ratio = {ratio_of(ours, theirs), NAN, NAN};
+    double error;
+
+    if (left == NULL)
+        return error_no_memory(out_error);
+    for (size_t seed = 0; seed < plan->seed_count; seed++)
+        left[seed] = regret_of(&sums, question->first, question->policy, seed) -
+                     ratio.ratio * regret_of(&sums, question->first, question->rival, seed);
+    error = statistics_of(left, plan->seed_count).standard_error / theirs;
+    free(left);
+    ratio.low = ratio.ratio - normal_95 * error;
+    ratio.high = ratio.ratio + normal_95 * error;
+    *out_ratio = ratio;
+    return 0;
+}
+
+int standing_worst_runs(const struct campaign_plan *plan, const struct campaign *campaign,
+                        const struct standing_question *question, size_t most, double *out_regrets,
+                        size_t *out_count, struct fly_error *out_error)
+{
+    const struct sums sums = {.plan = plan, .campaign = campaign, .question = question};
+    size_t runs = question->count * plan->seed_count, known;
+    double *pool = calloc(runs, sizeof pool[0]);
+
+    if (pool == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < runs; i++)
+        pool[i] =
+            regret_of(&sums, question->first + i / plan->seed_count, question->policy, i % plan->seed_count);
+    known = statistics_of(pool, runs).count;
+    *out_count = known < most ? known : most;
+    for (size_t i = 0; i < *out_count; i++)
+        out_regrets[i] = pool[known - 1 - i];
+    free(pool);
+    return 0;
 }

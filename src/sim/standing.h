@@ -64,4 +64,23 @@ int standing_find(const struct campaign_plan *plan, const struct campaign *campa
                   const struct standing_question *question, struct standing *out_standing,
                   struct fly_error *out_error);
 
+/* The mean regret of one job as a share of the rival's, with its 95 % interval over paired seeds. */
+struct standing_ratio {
+    double ratio, low, high; /* NaN: unknown, or with one seed */
+};
+
+/*
+ * Computes it for the question's first job. With x - ratio * y for the regrets x and y of each seed, the
+ * standard error is that of their mean over the rival's (Cochran, "Sampling Techniques", 1977, section
+ * 6.4). FLY_ENOMEM.
+ */
+int standing_ratio_of_job(const struct campaign_plan *plan, const struct campaign *campaign,
+                          const struct standing_question *question, struct standing_ratio *out_ratio,
+                          struct fly_error *out_error);
+
+/* Gives the worst regrets of all runs, descending, at most `most`; returns how many. FLY_ENOMEM. */
+int standing_worst_runs(const struct campaign_plan *plan, const struct campaign *campaign,
+                        const struct standing_question *question, size_t most, double *out_regrets,
+                        size_t *out_count, struct fly_error *out_error);
+
 #endif

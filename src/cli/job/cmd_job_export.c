@@ -175,7 +175,7 @@ static int count_gaps(const struct job_history *history, size_t machine, struct 
         gaps.last_tries += row->reason == REASON_LAST_TRY;
         gaps.overruled += row->reason == REASON_DEADLINE || row->reason == REASON_BOUND ||
                           row->reason == REASON_MEMORY || row->reason == REASON_NO_CHOICE ||
-                          row->reason == REASON_UNASKED;
+                          row->reason == REASON_QUALITY || row->reason == REASON_UNASKED;
         gaps.recurrences += !begun[row->recurrence];
         begun[row->recurrence] = true;
     }

@@ -20,6 +20,10 @@ static void put_target(struct buffer *text, const struct job_definition *definit
     buffer_printf(text, " within %u epochs%s%s.\n", definition->max_epochs,
                   definition->best_so_far ? ", where the best so far counts" : "",
                   definition->trains_on ? ", and training goes on after it" : "");
+    if (!isnan(definition->max_metric_loss))
+        buffer_printf(
+            text, "A batch size whose final metric is worse than the default's by more than %g is left.\n",
+            definition->max_metric_loss);
 }
 
 static void put_definition(struct buffer *text, const struct job_shown *shown)

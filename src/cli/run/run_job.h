@@ -150,6 +150,10 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
     {.name = "best-so-far", .type = CLI_FLAG, \
      .help = "With --job: the metric that counts is the best one reported so far, as of a program that keeps its " \
              "best model."}, \
+    {.name = "max-metric-loss", .type = CLI_REAL, .placeholder = "LOSS", .minimum = 0, .above_minimum = true, \
+     .maximum = INFINITY, \
+     .help = "With --job and --train-on: a batch size whose final metric is worse than the default's by more than " \
+             "this, told at 95 %, is not run any more. If not given, the final metric decides nothing."}, \
     {.name = "max-epochs", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 1000000, \
      .help = "With --job: epochs that a try may have at most."}, \
     {.name = "train-on", .type = CLI_FLAG, \

@@ -25,17 +25,29 @@ const char *const run_job_scalings[] = {
     [FLY_SCALE_LINEAR] = "linear", [FLY_SCALE_SQUARE_ROOT] = "square-root", NULL};
 
 /* Options that have no meaning without --job. */
-static const char *const own[] = {"tries",  "batch-sizes",   "default-batch-size", "target-metric",
-                                  "metric", "max-epochs",    "train-on",           "beta",
-                                  "policy", "control-every", "learning-rate",      "scaling",
-                                  "seed",   "metric-regex",  "oom-regex",          "oom-status",
-                                  "grace",  "leave-limits",  "target-hold",        "best-so-far"};
+static const char *const own[] = {"tries",          "batch-sizes",   "default-batch-size", "target-metric",
+                                  "metric",         "max-epochs",    "train-on",           "beta",
+                                  "policy",         "control-every", "learning-rate",      "scaling",
+                                  "seed",           "metric-regex",  "oom-regex",          "oom-status",
+                                  "grace",          "leave-limits",  "target-hold",        "best-so-far",
+                                  "max-metric-loss"};
 
 /* Those of them and of the tuning's options that define the job. */
-static const char *const defining[] = {"batch-sizes",   "default-batch-size", "target-metric", "metric",
-                                       "max-epochs",    "train-on",           "beta",          "policy",
-                                       "control-every", "objective",          "eta",           "max-slowdown",
-                                       "target-hold",   "best-so-far"};
+static const char *const defining[] = {"batch-sizes",
+                                       "default-batch-size",
+                                       "target-metric",
+                                       "metric",
+                                       "max-epochs",
+                                       "train-on",
+                                       "beta",
+                                       "policy",
+                                       "control-every",
+                                       "objective",
+                                       "eta",
+                                       "max-slowdown",
+                                       "target-hold",
+                                       "best-so-far",
+                                       "max-metric-loss"};
 
 static bool any_given(const struct cli_call *call, const char *const *names, size_t count)
 {
@@ -123,6 +135,8 @@ static int read_definition(const struct cli_call *call, struct run_job *job, str
     if (cli_set(call, "target-hold"))
         options->target_hold = (uint32_t)cli_integer(call, "target-hold");
     options->best_so_far = cli_flag(call, "best-so-far");
+    if (cli_set(call, "max-metric-loss"))
+        options->max_metric_loss = cli_real(call, "max-metric-loss");
     options->max_epochs = (uint32_t)cli_integer(call, "max-epochs");
     options->trains_on = cli_flag(call, "train-on");
     options->beta = cli_real(call, "beta");
@@ -202,6 +216,8 @@ static int look_up(const struct cli_call *call, struct run_job *job, struct fly_
     options->trains_on = shown.definition.trains_on;
     options->target_hold = shown.definition.target_hold;
     options->best_so_far = shown.definition.best_so_far;
+    if (!isnan(shown.definition.max_metric_loss))
+        options->max_metric_loss = shown.definition.max_metric_loss;
     options->max_epochs = shown.definition.max_epochs;
     options->control_every = shown.definition.control_every;
     policy = job_shown_policy(&shown);

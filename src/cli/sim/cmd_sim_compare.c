@@ -9,6 +9,7 @@
 #include "cli/options/number_list.h"
 #include "cli/options/thread_option.h"
 #include "cli/sim/compare_jobs.h"
+#include "cli/sim/compare_plot.h"
 #include "cli/sim/compare_report.h"
 #include "cli/sim/plugin_crash.h"
 #include "cli/sim/sim_commands.h"
@@ -19,7 +20,7 @@
 #include "sim/scenario.h"
 #include "sim/try_writer.h"
 
-enum { SEEDS_MAX = 10000, HORIZONS_MAX = 16, MEMORY_MAX = 1 << 20 };
+enum { SEEDS_MAX = 10000, HORIZONS_MAX = 16, DRAWN_MAX = 32, MEMORY_MAX = 1 << 20 };
 
 /* How much is compared if nothing else is said. */
 static const struct scale {
@@ -68,6 +69,11 @@ static const struct cli_option options[] = {
      .default_text = "steady",
      .help = "What happens to the jobs over their recurrences; each scenario has rows of its own, and 'all' "
              "stands for every one."},
+    {.name = "svg",
+     .type = CLI_TEXT,
+     .placeholder = "FILE",
+     .help = "Draw the regret over the recurrences, its ratio for each job, and the worst runs into this SVG "
+             "file."},
     {.name = "each", .type = CLI_FLAG, .help = "Give every job rows of its own too."},
     {.name = "quick", .type = CLI_FLAG, .help = "Compare on less, within a minute."},
     SIM_OPTION_ETA,
@@ -93,8 +99,12 @@ struct sim_compare {
     size_t seed_count;
     uint64_t horizons[HORIZONS_MAX];
     size_t horizon_count;
+    uint64_t samples[HORIZONS_MAX + DRAWN_MAX]; /* the horizons, and what the picture shows between them */
+    size_t sample_count;
     enum scenario_kind scenarios[SCENARIO_COUNT];
     size_t scenario_count;
+    struct compare_report report;
+    struct compare_plot plot;
     struct sim_run run;
     uint64_t done; /* simulations of the scenarios before this one */
 };
@@ -152,6 +162,24 @@ static int find_rival(const struct sim_compare *sim, const struct cli_call *call
     return 0;
 }
 
+/* Adds the samples of the picture to the horizons. */
+static void choose_samples(struct sim_compare *sim, const struct cli_call *call)
+{
+    uint64_t drawn[DRAWN_MAX];
+    size_t drawn_count = 0, d = 0;
+
+    if (cli_set(call, "svg"))
+        drawn_count = curve_positions(sim->horizons[sim->horizon_count - 1], DRAWN_MAX, drawn);
+    sim->sample_count = 0;
+    for (size_t h = 0; h < sim->horizon_count; h++) {
+        for (; d < drawn_count && drawn[d] <= sim->horizons[h]; d++) {
+            if (drawn[d] < sim->horizons[h])
+                sim->samples[sim->sample_count++] = drawn[d];
+        }
+        sim->samples[sim->sample_count++] = sim->horizons[h];
+    }
+}
+
 static int read_scenarios(struct sim_compare *sim, const struct cli_call *call, struct fly_error *out_error)
 {
     const struct cli_list *asked = cli_list(call, "scenario");
@@ -195,8 +223,8 @@ static struct campaign_plan make_plan(struct sim_compare *sim, const struct cli_
         .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
         .tries_context = &sim->run,
         .curves = true,
-        .horizons = sim->horizons,
-        .horizon_count = sim->horizon_count,
+        .horizons = sim->samples,
+        .horizon_count = sim->sample_count,
         .progress = report_progress,
         .progress_context = sim,
     };
@@ -204,7 +232,7 @@ static struct campaign_plan make_plan(struct sim_compare *sim, const struct cli_
 
 /* Runs one scenario and adds its rows. */
 static int compare_in(struct sim_compare *sim, const struct cli_call *call, enum scenario_kind kind,
-                      struct compare_report *report, struct fly_error *out_error)
+                      struct fly_error *out_error)
 {
     struct campaign_plan plan = make_plan(sim, call);
     struct campaign campaign = {0};
@@ -214,6 +242,8 @@ static int compare_in(struct sim_compare *sim, const struct cli_call *call, enum
                               .campaign = &campaign,
                               .sets = sim->jobs.rows,
                               .set_count = sim->jobs.row_count,
+                              .horizons = sim->horizons,
+                              .horizon_count = sim->horizon_count,
                               .standard = find_policy(&sim->policies, "default")};
     int code = find_rival(sim, call, &run.rival, out_error);
 
@@ -223,18 +253,34 @@ static int compare_in(struct sim_compare *sim, const struct cli_call *call, enum
         return code;
     code = campaign_run(&plan, &campaign, out_error);
     if (code == 0)
-        code = compare_report_add(report, &run, out_error);
+        code = compare_report_add(&sim->report, &run, out_error);
+    if (code == 0 && cli_set(call, "svg"))
+        code = compare_plot_add(&sim->plot, &run, out_error);
     sim->done += (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count;
     campaign_free(&campaign);
     scenario_end(&scenario);
     return code;
 }
 
-static int compare(struct sim_compare *sim, const struct cli_call *call, struct fly_error *out_error)
+/* The picture comes first: the report is printed only when everything that was asked for is there. */
+static int show(struct sim_compare *sim, const struct cli_call *call, const struct campaign_plan *plan,
+                size_t rival, struct fly_error *out_error)
 {
     const char *seeds = cli_set(call, "seeds") ? cli_text(call, "seeds") : sim->scale->seeds;
+    struct atomic_file file;
+    int code = 0;
+
+    if (cli_set(call, "svg")) {
+        code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
+        if (code == 0)
+            code = compare_plot_commit(&sim->plot, &file, out_error);
+    }
+    return code == 0 ? compare_report_emit(&sim->report, plan, rival, seeds, out_error) : code;
+}
+
+static int compare(struct sim_compare *sim, const struct cli_call *call, struct fly_error *out_error)
+{
     const struct campaign_plan plan = make_plan(sim, call);
-    struct compare_report report;
     size_t rival;
     int code = find_rival(sim, call, &rival, out_error);
 
@@ -245,13 +291,15 @@ static int compare(struct sim_compare *sim, const struct cli_call *call, struct 
                              out_error);
     if (code < 0)
         return code;
-    compare_report_begin(&report, call);
+    compare_report_begin(&sim->report, call);
+    compare_plot_begin(&sim->plot);
     for (size_t i = 0; i < sim->scenario_count && code == 0; i++)
-        code = compare_in(sim, call, sim->scenarios[i], &report, out_error);
+        code = compare_in(sim, call, sim->scenarios[i], out_error);
     code = sim_run_end(&sim->run, code, out_error);
     if (code == 0)
-        code = compare_report_emit(&report, &plan, rival, seeds, out_error);
-    compare_report_end(&report);
+        code = show(sim, call, &plan, rival, out_error);
+    compare_plot_end(&sim->plot);
+    compare_report_end(&sim->report);
     return code;
 }
 
@@ -281,6 +329,8 @@ static int sim_compare_run(const struct cli_call *call, struct fly_error *out_er
     code = read_numbers(&sim, call, out_error);
     if (code == 0)
         code = read_scenarios(&sim, call, out_error);
+    if (code == 0)
+        choose_samples(&sim, call);
     if (code == 0)
         code = compare_on_jobs(&sim, call, out_error);
     arena_deinit(&sim.arena);

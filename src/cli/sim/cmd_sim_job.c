@@ -14,6 +14,7 @@
 #include "cli/sim/sim_policies.h"
 #include "cli/sim/sim_report.h"
 #include "cli/sim/sim_run.h"
+#include "cli/sim/sim_transfer.h"
 #include "cli/sim/sim_workloads.h"
 #include "sim/campaign.h"
 #include "sim/crew.h"
@@ -73,6 +74,7 @@ static const struct cli_option options[] = {
     SIM_OPTION_ETA,
     SIM_OPTIONS_SEARCH,
     SIM_OPTION_PROFILE_WINDOW,
+    SIM_OPTIONS_TRANSFER,
     SIM_OPTIONS_RUN,
     {.name = "plot",
      .type = CLI_TEXT,
@@ -86,6 +88,7 @@ struct sim_job {
     struct arena arena;
     struct sim_workloads workloads;
     struct sim_policies policies;
+    struct sim_transfer transfer;
     uint32_t *seeds;
     size_t seed_count;
     struct sim_run run;
@@ -107,6 +110,7 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
         .recurrences = cli_set(call, "recurrences") ? (uint64_t)cli_integer(call, "recurrences") : 0,
         .in_order = cli_choice(call, "order") == 1,
         .drift = (enum drift_kind)cli_choice(call, "drift"),
+        .transfers = sim->transfer.items,
         .parameters = parameters,
         .threads = thread_option(call),
         .thread_begun = plugin_crash_thread,
@@ -184,6 +188,22 @@ static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly
     return code;
 }
 
+static int simulate_workloads(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    int code;
+
+    allow_for_drift(sim, call);
+    code = check_order(sim, call, out_error);
+    if (code == 0)
+        code = sim_transfer_open(&sim->transfer, call, &sim->workloads, out_error);
+    if (code < 0)
+        return code;
+    code = simulate(sim, call, out_error);
+    atomic_file_discard(&sim->plot);
+    sim_transfer_close(&sim->transfer);
+    return code;
+}
+
 static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
 {
     static struct sim_job sim; /* large; the program runs one command */
@@ -197,11 +217,7 @@ static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
     if (code == 0) {
         code = sim_policies_open(&sim.policies, call, out_error);
         if (code == 0) {
-            allow_for_drift(&sim, call);
-            code = check_order(&sim, call, out_error);
-            if (code == 0)
-                code = simulate(&sim, call, out_error);
-            atomic_file_discard(&sim.plot);
+            code = simulate_workloads(&sim, call, out_error);
             sim_policies_close(&sim.policies);
         }
         sim_workloads_close(&sim.workloads);

@@ -233,12 +233,23 @@ static void show_row(struct table *table, const struct row *row)
     table_add_integer(table, (int64_t)standing->ended);
 }
 
+static bool has_rows(const struct compare_run *run, uint64_t horizon)
+{
+    size_t i = 0;
+
+    while (i < run->horizon_count && run->horizons[i] != horizon)
+        i++;
+    return i < run->horizon_count;
+}
+
 static int add_rows(struct table *table, const struct compare_run *run, const struct compare_set *set,
                     bool people, struct fly_error *out_error)
 {
     struct row row = {.run = run, .set = set};
 
     for (row.horizon = 0; row.horizon < run->plan->horizon_count; row.horizon++) {
+        if (!has_rows(run, run->plan->horizons[row.horizon]))
+            continue;
         for (row.policy = 0; row.policy < run->plan->policy_count; row.policy++) {
             const struct standing_question question = {.first = set->first,
                                                        .count = set->count,

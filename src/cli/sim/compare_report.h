@@ -11,10 +11,12 @@ extern const struct quantities compare_report_quantities;
 /* What `flyball sim compare` ran in one scenario. */
 struct compare_run {
     const char *scenario;
-    const struct campaign_plan *plan; /* with horizons */
+    const struct campaign_plan *plan; /* with horizons: those of the rows, and others of the picture */
     const struct campaign *campaign;
     const struct compare_set *sets;
     size_t set_count;
+    const uint64_t *horizons; /* of the rows */
+    size_t horizon_count;
     size_t rival;    /* index of the policy that the others are compared with */
     size_t standard; /* index of the default */
 };

@@ -20,6 +20,8 @@ static const struct shape_field known_rows[] = {
     {SHAPE_AT(decision_known, mean_time_s), NUMBER},
     {SHAPE_AT(decision_known, crashed), SHAPE_IS_U64(0, INT64_MAX), SHAPE_IF(decision_known, counts_crashes)},
     {SHAPE_AT(decision_known, given_up), SHAPE_IS_BOOL, .need = SHAPE_OPTIONAL},
+    {SHAPE_AT(decision_known, final_metric), REFERENCE},
+    {SHAPE_AT(decision_known, worse), SHAPE_IS_BOOL, .need = SHAPE_SPARING},
 };
 static const struct shape known = {SHAPE_OF(decision_known, known_rows)};
 

@@ -15,6 +15,8 @@ struct decision_known {
     bool counts_crashes;               /* older logs do not */
     uint64_t crashed;
     bool given_up;
+    double final_metric; /* mean of the whole trainings, if the job asks for it; NAN */
+    bool worse;          /* than the default's by more than allowed: it is left */
 };
 
 /* The numbers behind the choice of a trial, as the log records them with it. */

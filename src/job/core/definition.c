@@ -15,6 +15,7 @@ const struct job_definition job_definition_default = {
     .beta = 2.0,
     .pruning_rounds = 2,
     .explorations = 2,
+    .max_metric_loss = NAN,
 };
 
 enum { EXPLORATIONS_MAX = 1000 };
@@ -95,6 +96,13 @@ static int check_numbers(const struct job_definition *definition, struct fly_err
         return refuse(definition, "max_epochs", "1 to 1000000", out_error);
     if (definition->target_hold > definition->max_epochs)
         return refuse(definition, "target_hold", "at most max_epochs", out_error);
+    if (!isnan(definition->max_metric_loss) && !(definition->max_metric_loss > 0.0))
+        return refuse(definition, "max_metric_loss", "a number above 0, or none", out_error);
+    if (!isnan(definition->max_metric_loss) &&
+        (definition->target == JOB_NO_TARGET || !definition->trains_on))
+        return refuse(definition, "max_metric_loss",
+                      "a job that trains on after its target; others end with the metric of the target",
+                      out_error);
     if (definition->window > POLICY_WINDOW_MAX)
         return refuse(definition, "window", "0 to 65536", out_error);
     if (definition->explorations > EXPLORATIONS_MAX || definition->pruning_rounds > EXPLORATIONS_MAX)

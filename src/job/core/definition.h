@@ -11,8 +11,8 @@ int definition_allows(const struct job_definition *definition, const struct fly_
                       struct fly_error *out_error);
 
 /*
- * Energy without a bound, beta 2, no target, no policy named, two rounds and two explorations; the rest is
- * zero.
+ * Energy without a bound, beta 2, no target, no policy named, two rounds and two explorations, no
+ * max_metric_loss; the rest is zero.
  */
 extern const struct job_definition job_definition_default;
 

@@ -104,6 +104,11 @@ struct job_definition {
     /* Noisy metrics (target_progress.h): */
     uint32_t target_hold; /* the target must hold for so many reports in a row; 0: 1 */
     bool best_so_far;     /* the metric that counts is the best one reported so far */
+    /*
+     * With trains_on: a batch size whose final metric is worse than the default's by more than this, told at
+     * 95 %, is left (final_metric.h); > 0, NAN: none is.
+     */
+    double max_metric_loss;
 };
 
 struct job_registered {

@@ -21,7 +21,7 @@ const char *const job_reason_words[REASON_COUNT] = {
     [REASON_BEST_SEEN] = "best_seen", [REASON_PLUGIN] = "plugin",     [REASON_NO_TARGET] = "no_target",
     [REASON_CONTROL] = "control",     [REASON_LAST_TRY] = "last_try", [REASON_DEADLINE] = "deadline",
     [REASON_BOUND] = "bound",         [REASON_MEMORY] = "memory",     [REASON_NO_CHOICE] = "no_choice",
-    [REASON_PINNED] = "pinned",       [REASON_UNASKED] = "unasked",
+    [REASON_PINNED] = "pinned",       [REASON_QUALITY] = "quality",   [REASON_UNASKED] = "unasked",
 };
 const char *const job_target_words[JOB_TARGETS] = {
     [JOB_NO_TARGET] = "none", [JOB_AT_LEAST] = "at_least", [JOB_AT_MOST] = "at_most"};

@@ -114,6 +114,9 @@ static int choose_by_policy(struct choosing *choosing, struct fly_error *out_err
         return code;
     if (choosing->proposal.batch >= line->excluded) {
         choose_best(choosing, REASON_MEMORY);
+    } else if (line->facts[choosing->proposal.batch].worse) {
+        choosing->given_up = line->spec->batches[choosing->proposal.batch].size;
+        choose_best(choosing, REASON_QUALITY);
     } else if (decider_gave_up(&line->decider, choosing->proposal.batch)) {
         choosing->given_up = line->spec->batches[choosing->proposal.batch].size;
         choose_best(choosing, REASON_NO_CHOICE);

@@ -22,7 +22,7 @@ struct decision {
     struct proposed_record record; /* its texts are the question's, the state's or `why` */
     size_t batch;
     bool refused;      /* not one epoch fits below its bound: the trial ends before it begins */
-    uint32_t given_up; /* the batch size that the policy wanted but that is given up; 0: none */
+    uint32_t given_up; /* the batch size that the policy wanted but that is given up, or left; 0: none */
     uint32_t crashing; /* the batch size that would have run, had its trials not crashed in a row; 0: none */
     char why[JOB_WHY_MAX];
 };

@@ -26,6 +26,8 @@ static struct decision_known know(const struct job_line *line, size_t batch)
         .counts_crashes = true,
         .crashed = facts->crashed,
         .given_up = decider_gave_up(&line->decider, batch),
+        .final_metric = facts->final.count > 0 ? facts->final.mean : NAN,
+        .worse = facts->worse,
     };
 }
 

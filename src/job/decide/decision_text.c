@@ -216,6 +216,15 @@ static void tell_no_choice(const struct telling *telling)
         tell_known(telling, "runs without a cap, since the policy has no choice left");
 }
 
+static void tell_quality(const struct telling *telling)
+{
+    char what[96];
+
+    snprintf(what, sizeof what, "runs in the place of %u, whose models are worse than allowed",
+             telling->decision->given_up);
+    tell_known(telling, what);
+}
+
 static void tell_pinned(const struct telling *telling)
 {
     snprintf(telling->why, JOB_WHY_MAX, "batch size %u is pinned", telling->size);
@@ -232,11 +241,35 @@ static void (*const tellings[])(const struct telling *telling) = {
     [REASON_BEST_SEEN] = tell_best,  [REASON_PLUGIN] = tell_plugin,     [REASON_NO_TARGET] = tell_no_target,
     [REASON_CONTROL] = tell_control, [REASON_LAST_TRY] = tell_last_try, [REASON_DEADLINE] = tell_deadline,
     [REASON_BOUND] = tell_bound,     [REASON_MEMORY] = tell_memory,     [REASON_NO_CHOICE] = tell_no_choice,
-    [REASON_PINNED] = tell_pinned,   [REASON_UNASKED] = tell_unasked,
+    [REASON_PINNED] = tell_pinned,   [REASON_QUALITY] = tell_quality,   [REASON_UNASKED] = tell_unasked,
 };
 _Static_assert(sizeof tellings / sizeof tellings[0] == REASON_COUNT, "one sentence for every reason");
 
-/* "; batch size 64 is given up: its last 3 trials crashed, while others trained", if there is room. */
+/* "; batch size 64 is given up: its last 3 trials crashed, while others trained" */
+static int gave_up_text(const struct job_line *line, size_t batch, char text[GIVEN_UP_TEXT_MAX])
+{
+    const struct batch_facts *facts = &line->facts[batch];
+
+    return snprintf(
+        text, GIVEN_UP_TEXT_MAX, "; batch size %u is given up: its trials crashed again and again%s%s%s",
+        line->spec->batches[batch].size, facts->crash_text[0] != '\0' ? " (" : "", facts->crash_text,
+        facts->crash_text[0] != '\0' ? "), while others trained" : ", while others trained");
+}
+
+/* "; batch size 64 is left: its 4 models end at a metric of 0.91, the default's at 0.935" */
+static int left_text(const struct job_line *line, size_t batch, char text[GIVEN_UP_TEXT_MAX])
+{
+    const struct batch_facts *facts = &line->facts[batch];
+
+    return snprintf(text, GIVEN_UP_TEXT_MAX,
+                    "; batch size %u is left: its %" PRIu64
+                    " models end at a metric of %.4g, the default's at "
+                    "%.4g",
+                    line->spec->batches[batch].size, facts->final.count, facts->final.mean,
+                    line->facts[line->spec->default_batch].final.mean);
+}
+
+/* Adds which batch sizes do not run any more, if there is room. */
 static void tell_given_up(const struct telling *telling)
 {
     const struct job_line *line = telling->line;
@@ -244,15 +277,12 @@ static void tell_given_up(const struct telling *telling)
     char text[GIVEN_UP_TEXT_MAX];
 
     for (size_t i = 0; i < line->spec->batch_count; i++) {
-        const struct batch_facts *facts = &line->facts[i];
-        int added;
+        int added = 0;
 
-        if (!decider_gave_up(&line->decider, i))
-            continue;
-        added = snprintf(
-            text, sizeof text, "; batch size %u is given up: its trials crashed again and again%s%s%s",
-            line->spec->batches[i].size, facts->crash_text[0] != '\0' ? " (" : "", facts->crash_text,
-            facts->crash_text[0] != '\0' ? "), while others trained" : ", while others trained");
+        if (line->facts[i].worse)
+            added = left_text(line, i, text);
+        else if (decider_gave_up(&line->decider, i))
+            added = gave_up_text(line, i, text);
         if (added > 0 && length + (size_t)added < JOB_WHY_MAX) {
             memcpy(telling->why + length, text, (size_t)added + 1);
             length += (size_t)added;

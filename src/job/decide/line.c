@@ -231,7 +231,7 @@ bool job_line_keeps_bound(const struct job_line *line, size_t batch)
 
 bool job_line_runs(const struct job_line *line, size_t batch)
 {
-    return batch < line->excluded && !decider_gave_up(&line->decider, batch);
+    return batch < line->excluded && !line->facts[batch].worse && !decider_gave_up(&line->decider, batch);
 }
 
 /* The best when nothing is known: the default, else the largest that runs, else what fits. */
@@ -344,4 +344,45 @@ void job_line_observe(struct job_line *line, const struct line_observation *obse
         line->baseline_runs++;
         line->baseline_time_s += observed->time_s;
     }
+}
+
+/* ---- how good the models are ---- */
+
+static int leave(struct job_line *line, size_t batch, struct fly_error *out_error)
+{
+    return decider_fold(&line->decider, &(struct event){.kind = EVENT_BATCH_GIVEN_UP, .given_up = batch},
+                        out_error);
+}
+
+int job_line_take_final(const struct job_state *state, struct job_line *line, size_t batch, double metric,
+                        struct fly_error *out_error)
+{
+    const struct job_definition *definition = &state->definition;
+    const struct final_metrics *usual = &line->facts[line->spec->default_batch].final;
+    int code = 0;
+
+    if (isnan(definition->max_metric_loss))
+        return 0;
+    final_metrics_take(&line->facts[batch].final, metric);
+    for (size_t i = 0; i < line->spec->batch_count && code == 0; i++) {
+        struct batch_facts *facts = &line->facts[i];
+
+        if (facts->worse || !final_metrics_worse(usual, &facts->final, definition->max_metric_loss,
+                                                 definition->target == JOB_AT_LEAST))
+            continue;
+        facts->worse = true;
+        code = leave(line, i, out_error);
+    }
+    return code;
+}
+
+int job_line_tell_left(struct job_line *line, struct fly_error *out_error)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < line->spec->batch_count && code == 0; i++) {
+        if (line->facts[i].worse)
+            code = leave(line, i, out_error);
+    }
+    return code;
 }

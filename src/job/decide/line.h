@@ -46,6 +46,16 @@ void job_line_observe(struct job_line *line, const struct line_observation *obse
  */
 double job_line_units(const struct job_line *line, size_t batch);
 
+/*
+ * Takes in the final metric of a whole training, for a job with max_metric_loss. Batch sizes whose models
+ * turn out worse than allowed are left, and the policy looks for others.
+ */
+int job_line_take_final(const struct job_state *state, struct job_line *line, size_t batch, double metric,
+                        struct fly_error *out_error);
+
+/* Tells a policy that has just been loaded which batch sizes are left. */
+int job_line_tell_left(struct job_line *line, struct fly_error *out_error);
+
 /* ---- for decisions ---- */
 
 /*
@@ -54,7 +64,7 @@ double job_line_units(const struct job_line *line, size_t batch);
  */
 size_t job_line_best(const struct job_line *line);
 
-/* Whether the batch size fits and is not given up. */
+/* Whether the batch size fits, is not given up, and its models are not worse than allowed. */
 bool job_line_runs(const struct job_line *line, size_t batch);
 
 /* The longest time in which `batch` reached its target; NAN when it never did. */

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "job/core/job.h"
 #include "job/core/target_progress.h"
+#include "job/decide/final_metric.h"
 #include "job/decide/part.h"
 #include "policy/decider.h"
 #include "store/store.h"
@@ -47,11 +48,13 @@ struct batch_facts {
     double cost_j;   /* sum over the trials whose energy is known */
     double energy_j;
     double time_s;
-    double reached_energy_j; /* of the priced */
-    double reached_time_s;   /* of those that reached the target */
-    double longest_s;        /* the longest time of one that did */
-    uint64_t reached_epochs; /* sum over those */
-    double units_per_epoch;  /* of the profile; 0: unknown */
+    double reached_energy_j;    /* of the priced */
+    double reached_time_s;      /* of those that reached the target */
+    double longest_s;           /* the longest time of one that did */
+    uint64_t reached_epochs;    /* sum over those */
+    double units_per_epoch;     /* of the profile; 0: unknown */
+    struct final_metrics final; /* of trainings that went on after their target */
+    bool worse;                 /* they are worse than allowed: the batch size is left */
     /* Of the trials that show no cost: */
     uint64_t crashed;
     uint64_t silent;                     /* expired, with no sign of life since */

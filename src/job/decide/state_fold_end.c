@@ -123,6 +123,15 @@ static void note_reference(struct job_state *state, double reference_per_kwh)
         state->reference_per_kwh = reference_per_kwh;
 }
 
+/* A training that is over tells how good its model is, whatever it cost. */
+static int take_final(const struct folding *folding)
+{
+    const struct job_trial *trial = folding->trial;
+    double metric = target_counted(&folding->state->definition, &trial->progress, trial->metric);
+
+    return job_line_take_final(folding->state, fold_line(folding), trial->batch, metric, folding->error);
+}
+
 int fold_ended(struct folding *folding)
 {
     struct job_state *state = folding->state;
@@ -148,6 +157,8 @@ int fold_ended(struct folding *folding)
         note_crash(folding, &record);
     if (code == 0 && record.outcome == TRIAL_OUT_OF_MEMORY)
         code = note_overflow(folding);
+    if (code == 0 && record.outcome == TRIAL_NOT_REACHED && record.stop == JOB_STOP_EPOCHS)
+        code = take_final(folding);
     recurrence = job_state_recurrence(state, trial->recurrence);
     if (record.outcome == TRIAL_REACHED && recurrence != NULL)
         job_state_finish(state, recurrence);
@@ -163,13 +174,19 @@ int fold_ended(struct folding *folding)
 
 int fold_closed(struct folding *folding)
 {
+    const struct job_trial *trial = folding->trial;
     struct closed_record record;
     struct fly_error why;
+    int code = 0;
 
     if (record_read_closed(folding->body, &record, &why) < 0)
         return fold_refuse(folding, &why);
     note_reference(folding->state, record.reference_per_kwh);
-    if (folding->trial != NULL && folding->trial->decided)
-        job_state_shut(folding->state, folding->trial);
-    return 0;
+    if (trial == NULL || !trial->decided)
+        return 0;
+    /* With a text its end was no ordinary one. */
+    if (record.text[0] == '\0' || trial->epochs_done >= folding->state->definition.max_epochs)
+        code = take_final(folding);
+    job_state_shut(folding->state, trial);
+    return code;
 }

@@ -95,6 +95,10 @@ static void save_line(const struct job_line *line, struct buffer *bytes)
         bytes_put_double(bytes, facts->longest_s);
         bytes_put_u64(bytes, facts->reached_epochs);
         bytes_put_double(bytes, facts->units_per_epoch);
+        bytes_put_u64(bytes, facts->final.count);
+        bytes_put_double(bytes, facts->final.mean);
+        bytes_put_double(bytes, facts->final.squares);
+        bytes_put_u64(bytes, facts->worse);
         bytes_put_u64(bytes, facts->crashed);
         bytes_put_u64(bytes, facts->silent);
         bytes_put_text(bytes, facts->crash_text);
@@ -126,6 +130,10 @@ static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct 
         facts->longest_s = bytes_double(bytes);
         facts->reached_epochs = bytes_u64(bytes);
         facts->units_per_epoch = bytes_double(bytes);
+        facts->final.count = bytes_u64(bytes);
+        facts->final.mean = bytes_double(bytes);
+        facts->final.squares = bytes_double(bytes);
+        facts->worse = bytes_bool(bytes);
         facts->crashed = bytes_u64(bytes);
         facts->silent = bytes_u64(bytes);
         bytes_text(bytes, facts->crash_text, sizeof facts->crash_text);
@@ -160,7 +168,8 @@ static int load_line(struct job_state *state, struct bytes_reader *bytes, struct
     code = load_facts(line, bytes, out_error);
     if (code < 0)
         return code;
-    return bytes->failed ? 1 : decider_load(&line->decider, bytes, out_error);
+    code = bytes->failed ? 1 : decider_load(&line->decider, bytes, out_error);
+    return code == 0 ? job_line_tell_left(line, out_error) : code;
 }
 
 /* ---- trials and recurrences ---- */

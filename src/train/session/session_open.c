@@ -114,6 +114,8 @@ static void define(struct fly_session *session)
     job->max_epochs = options->max_epochs;
     job->target_hold = options->target_hold;
     job->best_so_far = options->best_so_far;
+    if (options->max_metric_loss != 0.0)
+        job->max_metric_loss = options->max_metric_loss;
     job->control_every = options->control_every;
     job->seed = options->seed;
     job->policy = options->policy;

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/sim/sim_transfer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/number.h"
+
+enum { SHIFT_MAX = 20 };
+
+static bool begins_with(const char *text, const char *word, const char **out_rest)
+{
+    size_t length = strlen(word);
+
+    *out_rest = text + length;
+    return strncmp(text, word, length) == 0;
+}
+
+/* Opens the same workloads on another GPU. */
+static int bring_gpu(struct sim_transfer *set, const struct cli_call *call, const char *gpu,
+                     const struct sim_workloads *targets, struct fly_error *out_error)
+{
+    int code = sim_workloads_open_of(&set->sources, call, gpu, out_error);
+
+    set->opened = code == 0;
+    for (size_t i = 0; i < targets->count && code == 0; i++) {
+        size_t at = 0;
+
+        while (at < set->sources.count &&
+               strcmp(set->sources.items[at].job.name, targets->items[i].job.name) != 0)
+            at++;
+        if (at == set->sources.count)
+            code = error_set(out_error, FLY_ENOTFOUND, "job '%.100s' is not in the traces of GPU '%.60s'",
+                             targets->items[i].job.name, gpu);
+        else
+            set->items[i] = (struct transfer){.source = &set->sources.items[at], .kind = PAST_HARDWARE};
+    }
+    return code;
+}
+
+static int bring_job(struct sim_transfer *set, const struct cli_call *call, const char *name,
+                     const struct sim_workloads *targets, struct fly_error *out_error)
+{
+    const struct job_description *job = NULL;
+    int code = sim_workloads_open_traces(&set->sources, call, out_error);
+
+    set->opened = code == 0;
+    if (code == 0)
+        job = job_list_find(&set->sources.list, name);
+    if (code == 0 && job == NULL)
+        return cli_value_error(call, "transfer-from", name,
+                               "a GPU or a job of the traces, eta=WEIGHT or shift=OCTAVES", out_error);
+    if (code == 0)
+        code = sim_workloads_add(&set->sources, call, job, out_error);
+    for (size_t i = 0; i < targets->count && code == 0; i++)
+        set->items[i] = (struct transfer){.source = &set->sources.items[0], .kind = PAST_JOB};
+    return code;
+}
+
+static int bring_eta(struct sim_transfer *set, const struct cli_call *call, const char *text,
+                     const struct sim_workloads *targets, struct fly_error *out_error)
+{
+    char *end;
+    double eta = strtod(text, &end);
+
+    if (*text == '\0' || *end != '\0' || !(eta >= 0.0 && eta <= 1.0))
+        return cli_value_error(call, "transfer-from", cli_text(call, "transfer-from"),
+                               "eta= with a number from 0 to 1", out_error);
+    set->copies = malloc(targets->count * sizeof set->copies[0]);
+    if (set->copies == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < targets->count; i++) {
+        set->copies[i] = targets->items[i];
+        set->copies[i].spec.eta = eta;
+        set->items[i] = (struct transfer){.source = &set->copies[i], .objective_only = true};
+    }
+    return 0;
+}
+
+static int bring_shifted(struct sim_transfer *set, const struct cli_call *call, const char *text,
+                         const struct sim_workloads *targets, struct fly_error *out_error)
+{
+    char *end;
+    long octaves = strtol(text, &end, 10);
+
+    if (*text == '\0' || *end != '\0' || octaves < -SHIFT_MAX || octaves > SHIFT_MAX)
+        return cli_value_error(call, "transfer-from", cli_text(call, "transfer-from"),
+                               "shift= with a whole number of octaves", out_error);
+    for (size_t i = 0; i < targets->count; i++)
+        set->items[i] =
+            (struct transfer){.source = &targets->items[i], .kind = PAST_JOB, .octaves = (int)octaves};
+    return 0;
+}
+
+/* Returns whether the traces have a file of that GPU. */
+static bool has_gpu(const struct cli_call *call, const char *gpu)
+{
+    char path[4096];
+    FILE *file;
+
+    snprintf(path, sizeof path, "%s/summary_power_%s.csv", cli_text(call, "traces"), gpu);
+    file = fopen(path, "re");
+    if (file != NULL)
+        fclose(file);
+    return file != NULL;
+}
+
+int sim_transfer_open(struct sim_transfer *set, const struct cli_call *call,
+                      const struct sim_workloads *targets, struct fly_error *out_error)
+{
+    const char *from = cli_text(call, "transfer-from"), *rest;
+    int code;
+
+    set->opened = false;
+    set->copies = NULL;
+    set->items = NULL;
+    if (from == NULL)
+        return 0;
+    set->items = calloc(targets->count, sizeof set->items[0]);
+    if (set->items == NULL)
+        return error_no_memory(out_error);
+    if (begins_with(from, "eta=", &rest))
+        code = bring_eta(set, call, rest, targets, out_error);
+    else if (begins_with(from, "shift=", &rest))
+        code = bring_shifted(set, call, rest, targets, out_error);
+    else if (has_gpu(call, from))
+        code = bring_gpu(set, call, from, targets, out_error);
+    else
+        code = bring_job(set, call, from, targets, out_error);
+    for (size_t i = 0; i < targets->count; i++)
+        set->items[i].recurrences = (uint64_t)cli_integer(call, "transfer-recurrences");
+    if (code < 0)
+        sim_transfer_close(set);
+    return code;
+}
+
+void sim_transfer_close(struct sim_transfer *set)
+{
+    if (set->opened)
+        sim_workloads_close(&set->sources);
+    free(set->copies);
+    free(set->items);
+}
