@@ -207,9 +207,60 @@ static void test_each_changes_its_own(void **state)
                                          ? 0
                                          : 2 << (kind - SCENARIO_BURST_2));
         assert_true((plan.crash_share > 0.0) == (kind == SCENARIO_CRASHES));
+        assert_true((plan.transfers != NULL) == (kind >= SCENARIO_OTHER_GPU));
         scenario_end(&scenario);
     }
     assert_string_equal(scenario_names[SCENARIO_COUNT], "all");
+}
+
+/* Two workloads on three GPUs, and one on two of them. */
+static void test_what_is_brought_from_where(void **state)
+{
+    static const char *const names[] = {"a", "b", "c", "a", "b", "c", "a", "b"};
+    static const char *const gpus[] = {"x", "x", "x", "y", "y", "y", "z", "z"};
+    static const struct {
+        enum scenario_kind kind;
+        int sources[COUNT(names)]; /* -1: none */
+    } rows[] = {{SCENARIO_OTHER_GPU, {3, 4, 5, 6, 7, 2, 0, 1}},
+                {SCENARIO_OTHER_GPU_2, {6, 7, -1, 0, 1, -1, 3, 4}},
+                {SCENARIO_WRONG_JOB, {1, 2, 0, 4, 5, 3, 7, 6}},
+                {SCENARIO_WRONG_UP, {0, 1, 2, 3, 4, 5, 6, 7}}};
+    struct workload all[COUNT(names)];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        all[i] = jobs[i];
+        all[i].job.name = names[i];
+        all[i].gpu = gpus[i];
+    }
+    for (size_t row = 0; row < COUNT(rows); row++) {
+        struct campaign_plan plan = {.workloads = all, .workload_count = COUNT(names), .recurrences = 50};
+        struct scenario scenario;
+
+        assert_int_equal(scenario_begin(&scenario, rows[row].kind, &plan, NULL), 0);
+        for (size_t i = 0; i < COUNT(names); i++) {
+            const struct workload *source = plan.transfers[i].source;
+
+            assert_int_equal(source == NULL ? -1 : (int)(source - plan.workloads), rows[row].sources[i]);
+            assert_int_equal(plan.transfers[i].recurrences, 30);
+            assert_int_equal(plan.transfers[i].octaves, rows[row].kind == SCENARIO_WRONG_UP ? 3 : 0);
+        }
+        scenario_end(&scenario);
+    }
+}
+
+static void test_other_eta(void **state)
+{
+    struct campaign_plan plan = {.workloads = jobs, .workload_count = JOBS, .recurrences = 50};
+    struct scenario scenario;
+
+    (void)state;
+    assert_int_equal(scenario_begin(&scenario, SCENARIO_OTHER_ETA, &plan, NULL), 0);
+    assert_true(plan.transfers[3].objective_only);
+    check_double(plan.transfers[3].source->spec.eta, 1.0);
+    check_double(plan.workloads[3].spec.eta, 0.5);
+    assert_ptr_equal(plan.transfers[3].source->batches, plan.workloads[3].batches);
+    scenario_end(&scenario);
 }
 
 int main(void)
@@ -221,6 +272,8 @@ int main(void)
         cmocka_unit_test(test_crashes_are_shared_luck),
         cmocka_unit_test(test_crashes_cost_what_they_should),
         cmocka_unit_test(test_each_changes_its_own),
+        cmocka_unit_test(test_what_is_brought_from_where),
+        cmocka_unit_test(test_other_eta),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

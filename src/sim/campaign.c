@@ -35,6 +35,16 @@ static void follow_optimum(const void *context, uint64_t recurrence, size_t *out
     *out_limit_w = drift->workload->batches[optimum.batch].points[optimum.point].limit_w;
 }
 
+/* Returns what a job brings with this policy, or NULL. */
+static const struct transfer *find_transfer(const struct campaign_plan *plan,
+                                            const struct campaign_policy *policy, size_t workload)
+{
+    if (plan->transfers == NULL || policy->policy == NULL || !policy->policy->heeds_past ||
+        plan->transfers[workload].source == NULL)
+        return NULL;
+    return &plan->transfers[workload];
+}
+
 static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out_error)
 {
     const struct work *work = context;
@@ -55,9 +65,7 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
         .burst = plan->burst,
         .rest_at_default = plan->rest_at_default,
         .crash_share = plan->crash_share,
-        .transfer = plan->transfers != NULL && policy->policy != NULL && policy->policy->heeds_past
-                        ? &plan->transfers[w]
-                        : NULL,
+        .transfer = find_transfer(plan, policy, w),
         .drift = plan->drift == DRIFT_NONE ? NULL : &work->campaign->drifts[w],
         .curve = plan->curves ? &work->campaign->curves[unit->number] : NULL,
         .cancelled = crew_given_up,

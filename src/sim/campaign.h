@@ -34,7 +34,8 @@ struct campaign_plan {
     bool rest_at_default; /* as in comparison.h */
     double crash_share;   /* of the trainings, as in environment.h */
     enum drift_kind drift;
-    const struct transfer *transfers; /* [workload]: what jobs bring, with policies that heed it; or NULL */
+    const struct transfer *transfers; /* [workload]: what jobs bring, with policies that heed it; or NULL. A
+                                         source of NULL: nothing */
     struct policy_parameters parameters; /* the campaign fills in the seed */
     unsigned threads;                    /* as in crew.h */
     void (*thread_begun)(void);          /* as in crew.h */

@@ -20,6 +20,11 @@
  *     memory           larger batch sizes do not fit (sim/world/altered.h)
  *     crashes          one trial in ten crashes (environment.h)
  *     learning-rate    more epochs away from the default (sim/world/altered.h)
+ *     other-gpu, -2    policies that heed it bring 30 recurrences of the job on the next GPU of the
+ *                      plan, or on the one after that (transfer.h); nothing if there is none
+ *     other-eta        they bring those of the job under eta 1, or under 0 if its own is above 0.5
+ *     wrong-job        they bring those of another job on the same GPU, as if it were like this one
+ *     wrong-up, -down  they bring those of the job itself with batch sizes 8 times as large, or small
  */
 enum scenario_kind {
     SCENARIO_STEADY,
@@ -36,6 +41,12 @@ enum scenario_kind {
     SCENARIO_MEMORY,
     SCENARIO_CRASHES,
     SCENARIO_LEARNING_RATE,
+    SCENARIO_OTHER_GPU,
+    SCENARIO_OTHER_GPU_2,
+    SCENARIO_OTHER_ETA,
+    SCENARIO_WRONG_JOB,
+    SCENARIO_WRONG_UP,
+    SCENARIO_WRONG_DOWN,
     SCENARIO_COUNT
 };
 
@@ -45,6 +56,8 @@ extern const char *const scenario_names[]; /* by kind, then "all", ended by NULL
 struct scenario {
     struct arena arena;
     struct workload *workloads;
+    struct workload *elsewhere; /* the same under another eta */
+    struct transfer *transfers; /* what they bring, or NULL */
 };
 
 /*

@@ -47,7 +47,14 @@ static const struct cli_option options[] = {
      .minimum = 0,
      .maximum = COMPARE_SYNTHETIC_MAX,
      .help = "Synthetic jobs of each kind, 0 for none; if not given, 10, with --quick 4."},
-    SIM_OPTIONS_POLICY,
+    {.name = "policy",
+     .type = CLI_LIST,
+     .placeholder = "NAME",
+     .choices = sim_policy_names,
+     .paths = true,
+     .default_text = "zeus,bayes,zeus-one-round,hill-climb,bandit",
+     .help = "Policies to compare; default and oracle are always computed."},
+    SIM_OPTION_POWER_POLICY,
     {.name = "against",
      .type = CLI_TEXT,
      .placeholder = "NAME",
@@ -358,7 +365,9 @@ const struct cli_command cmd_sim_compare = {
          "or of all costs (level, triple, growth, up-down), recurrences that start together (burst-2, "
          "burst-4, "
          "burst-8), larger batch sizes that do not fit (memory), trials that crash (crashes), and a learning "
-         "rate tuned for the default (learning-rate). A search that ends early costs what the default does "
+         "rate tuned for the default (learning-rate). Policies that learn from elsewhere bring what another GPU "
+         "(other-gpu, other-gpu-2) or another weight of energy (other-eta) showed, or what misleads "
+         "(wrong-job, wrong-up, wrong-down). A search that ends early costs what the default does "
          "from there on.",
          "A policy of your own is judged with one command: --policy zeus,./mine.so. In JSON and CSV there "
          "are "
@@ -367,7 +376,7 @@ const struct cli_command cmd_sim_compare = {
          "costs most against the default."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
-    .examples = {{"flyball sim compare --quick", "compare the published search with the default"},
+    .examples = {{"flyball sim compare --quick", "compare the searches that Flyball has, within a minute"},
                  {"flyball sim compare --traces traces --profile-window 10% --policy zeus,grid",
                   "compare two policies on traces of every GPU and on synthetic jobs"},
                  {"flyball sim compare --quick --scenario growth,burst-4 --policy zeus,bayes",

@@ -48,13 +48,15 @@
      .help = "Weight of energy against time in the cost, from 0 (time) to 1 (energy)."}
 
 /* The policies; sim_policies_open reads these. */
+#define SIM_OPTION_POWER_POLICY \
+    {.name = "power-policy", .type = CLI_TEXT, .placeholder = "FILE", \
+     .help = "Shared object whose policy chooses the power limit of each profiled batch size; if not given, " \
+             "least cost decides."}
 #define SIM_OPTIONS_POLICY \
     {.name = "policy", .type = CLI_LIST, .placeholder = "NAME", .choices = sim_policy_names, .paths = true, \
      .default_text = "zeus", .key = "sim.policy", \
      .help = "Policies to compare; default and oracle are always computed."}, \
-    {.name = "power-policy", .type = CLI_TEXT, .placeholder = "FILE", \
-     .help = "Shared object whose policy chooses the power limit of each profiled batch size; if not given, " \
-             "least cost decides."}
+    SIM_OPTION_POWER_POLICY
 
 /* How the policies search; sim_policy_parameters reads these. */
 #define SIM_OPTIONS_SEARCH \
