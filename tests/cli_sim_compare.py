@@ -73,7 +73,7 @@ def test_traces_on_their_gpus():
     """All GPUs of the directory, and each job by itself."""
     box = Sandbox()
     (box.traces / "summary_power_maxi.csv").write_bytes((box.traces / "summary_power_mini.csv").read_bytes())
-    arguments = ("--traces=traces", "--synthetic-jobs=0", "--seeds=1-2", "--horizons=3", "--each")
+    arguments = ("--traces=traces", "--synthetic-jobs=0", "--seeds=1-2", "--horizons=3", "--each", "--policy=zeus")
     rows, _ = rows_of(box.path, *arguments)
     tap.equal(list(dict.fromkeys(row["jobs"] for row in rows)),
               ["traces", "cifar100 on maxi", "squad on maxi", "cifar100 on mini", "squad on mini"])

@@ -10,17 +10,17 @@ enum { MEMORY_MAX = 256 << 20, SOURCE_RECURRENCES = 30, WRONG_OCTAVES = 3 };
 static const double crash_share = 0.1;
 
 const char *const scenario_names[] = {
-    [SCENARIO_STEADY] = "steady",   [SCENARIO_SHIFT] = "shift",
-    [SCENARIO_JUMP] = "jump",       [SCENARIO_SINE] = "sine",
-    [SCENARIO_LEVEL] = "level",     [SCENARIO_TRIPLE] = "triple",
-    [SCENARIO_GROWTH] = "growth",   [SCENARIO_UP_DOWN] = "up-down",
-    [SCENARIO_BURST_2] = "burst-2", [SCENARIO_BURST_4] = "burst-4",
-    [SCENARIO_BURST_8] = "burst-8", [SCENARIO_MEMORY] = "memory",
-    [SCENARIO_CRASHES] = "crashes", [SCENARIO_LEARNING_RATE] = "learning-rate",
+    [SCENARIO_STEADY] = "steady",       [SCENARIO_SHIFT] = "shift",
+    [SCENARIO_JUMP] = "jump",           [SCENARIO_SINE] = "sine",
+    [SCENARIO_LEVEL] = "level",         [SCENARIO_TRIPLE] = "triple",
+    [SCENARIO_GROWTH] = "growth",       [SCENARIO_UP_DOWN] = "up-down",
+    [SCENARIO_BURST_2] = "burst-2",     [SCENARIO_BURST_4] = "burst-4",
+    [SCENARIO_BURST_8] = "burst-8",     [SCENARIO_MEMORY] = "memory",
+    [SCENARIO_CRASHES] = "crashes",     [SCENARIO_LEARNING_RATE] = "learning-rate",
     [SCENARIO_OTHER_GPU] = "other-gpu", [SCENARIO_OTHER_GPU_2] = "other-gpu-2",
     [SCENARIO_OTHER_ETA] = "other-eta", [SCENARIO_WRONG_JOB] = "wrong-job",
-    [SCENARIO_WRONG_UP] = "wrong-up", [SCENARIO_WRONG_DOWN] = "wrong-down",
-    [SCENARIO_COUNT] = "all",       NULL};
+    [SCENARIO_WRONG_UP] = "wrong-up",   [SCENARIO_WRONG_DOWN] = "wrong-down",
+    [SCENARIO_COUNT] = "all",           NULL};
 
 /* Says what the workload at `at` brings; a source of NULL for nothing. */
 typedef struct transfer chooser(const struct scenario *scenario, size_t count, size_t at);

@@ -365,7 +365,8 @@ const struct cli_command cmd_sim_compare = {
          "or of all costs (level, triple, growth, up-down), recurrences that start together (burst-2, "
          "burst-4, "
          "burst-8), larger batch sizes that do not fit (memory), trials that crash (crashes), and a learning "
-         "rate tuned for the default (learning-rate). Policies that learn from elsewhere bring what another GPU "
+         "rate tuned for the default (learning-rate). Policies that learn from elsewhere bring what another "
+         "GPU "
          "(other-gpu, other-gpu-2) or another weight of energy (other-eta) showed, or what misleads "
          "(wrong-job, wrong-up, wrong-down). A search that ends early costs what the default does "
          "from there on.",
