@@ -245,7 +245,8 @@ static void fold_ended(struct bayes_state *state, const struct trial_ended *ende
         return;
     arm->tried = true;
     if (!arm->profiled) {
-        belief_take_cost(&state->belief, ended->batch, cost / ended->epochs, false);
+        belief_take_cost(&state->belief, ended->batch,
+                         cost / ended->epochs / (ended->dearer > 1.0 ? ended->dearer : 1.0), false);
         belief_fit_cost(&state->belief);
     }
     if (ended->outcome == TRIAL_REACHED)

@@ -56,6 +56,13 @@ int job_line_take_final(const struct job_state *state, struct job_line *line, si
 /* Tells a policy that has just been loaded which batch sizes are left. */
 int job_line_tell_left(struct job_line *line, struct fly_error *out_error);
 
+/*
+ * What training costs under the limits of the batch size's unfinished profile, or under the highest limit if
+ * it has none, over what it costs under the best limit: as the nearest profiled batch size shows. 0: there is
+ * none.
+ */
+double job_line_dearer(const struct job_line *line, size_t batch);
+
 /* ---- for decisions ---- */
 
 /*

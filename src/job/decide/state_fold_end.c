@@ -46,7 +46,8 @@ static int tell_end(const struct folding *folding, const struct ended_record *re
         .crashed = record->outcome == TRIAL_CRASHED,
         .by_itself = ended_by_itself(folding->state, record),
         .energy_j = record->energy_j,
-        .time_s = record->time_s};
+        .time_s = record->time_s,
+        .dearer = trial->wants_profile ? job_line_dearer(line, trial->batch) : 0.0};
 
     return fold_tell(
         folding, trial->line,
