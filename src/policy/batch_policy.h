@@ -30,7 +30,8 @@ struct policy_parameters {
     uint32_t window; /* how many observations of a batch size count, newest first; 0: all */
     uint32_t seed;
     enum generator generator;
-    bool overlapping;   /* recurrences may be submitted while others run */
+    bool overlapping; /* recurrences may be submitted while others run */
+    bool no_default; /* the default batch size is only where the search begins, and nothing to compare with */
     size_t fixed_batch; /* the choice of the policy `fixed` */
     double fixed_limit_w;
     /* If not NULL: gives the choice of `fixed` for each recurrence, if that varies; gets fixed_context. */
@@ -54,10 +55,11 @@ enum { POLICY_WINDOW_MAX = 65536 };
 
 /* Asks what to run next. */
 struct batch_question {
-    uint64_t recurrence; /* from 0 */
-    uint32_t try_number; /* within the recurrence, from 0 */
-    uint64_t trial;      /* proposals made so far; selects this decision's random numbers */
-    uint64_t in_flight;  /* trials that were proposed and have not ended */
+    uint64_t recurrence;     /* from 0 */
+    uint32_t try_number;     /* within the recurrence, from 0 */
+    uint64_t trial;          /* proposals made so far; selects this decision's random numbers */
+    uint64_t in_flight;      /* trials that were proposed and have not ended */
+    double recurrences_left; /* that will begin, with this one if it is new; NAN: not known */
 };
 
 /* Asks how many epochs a proposed trial may run. */
@@ -65,7 +67,8 @@ struct epoch_question {
     size_t batch;
     double epoch_energy_j; /* at the trial's power limit */
     double epoch_time_s;
-    double highest_limit_w; /* of this batch size's profile, all GPUs together */
+    double highest_limit_w;  /* of this batch size's profile, all GPUs together */
+    double recurrences_left; /* that will still begin; NAN: not known */
 };
 
 /* Asks whether a trial goes on after an epoch. */

@@ -155,6 +155,13 @@ static struct choice open_choice(const struct bayes_state *state, const uint32_t
     return choice_open(&question, state->room);
 }
 
+/* Heeds how many recurrences follow, if that is known. */
+static void expect(struct choice *choice, double following)
+{
+    if (!isnan(following))
+        choice->question.horizon = fmax(following, 0.0);
+}
+
 /* ---- the fold ---- */
 
 /* A unit that is no part of an epoch says nothing of steps. */
@@ -348,12 +355,13 @@ static int bayes_propose(const void *opaque, const struct batch_question *questi
                          struct proposal *out_proposal, struct fly_error *out_error)
 {
     const struct bayes_state *state = opaque;
-    const struct choice choice = open_choice(state, state->pending, NULL);
+    struct choice choice = open_choice(state, state->pending, NULL);
     struct proposal proposal = {.batch = choice.best,
                                 .limit_rule = LIMIT_PROFILED,
                                 .reason = REASON_BEST_SEEN,
                                 .policy_version = batch_policy_bayes.version};
 
+    expect(&choice, question->recurrences_left - 1.0);
     if (choice.best == state->belief.count) {
         proposal.batch = least_doubtful(state);
         proposal.reason = REASON_EXPLORE;
@@ -368,12 +376,16 @@ static int bayes_propose(const void *opaque, const struct batch_question *questi
     return 0;
 }
 
-/* Returns what a trial with this cost of an epoch may cost; 0 if it should end at once. */
-static double stop_cost(const struct bayes_state *state, const struct epoch_cost *epoch)
+/*
+ * Returns what a trial with this cost of an epoch may cost; 0 if it should end at once. `following`: how many
+ * recurrences will begin after it; NAN: not known.
+ */
+static double stop_cost(const struct bayes_state *state, const struct epoch_cost *epoch, double following)
 {
-    const struct choice choice = open_choice(state, NULL, epoch->cost > 0.0 ? epoch : NULL);
+    struct choice choice = open_choice(state, NULL, epoch->cost > 0.0 ? epoch : NULL);
     struct trial_worth worth;
 
+    expect(&choice, following);
     if (choice.best == state->belief.count)
         return INFINITY;
     if (epoch->batch == choice.best)
@@ -391,7 +403,8 @@ static int bayes_epoch_cap(const void *opaque, const struct epoch_question *ques
                                      fly_cost(state->spec->eta, state->spec->max_power_w,
                                               question->epoch_energy_j, question->epoch_time_s),
                                      question->epoch_time_s};
-    uint32_t epochs = early_stopping_epochs(stop_cost(state, &epoch), epoch.cost, state->spec->max_epochs);
+    double most = stop_cost(state, &epoch, question->recurrences_left);
+    uint32_t epochs = early_stopping_epochs(most, epoch.cost, state->spec->max_epochs);
 
     (void)out_error;
     *out_epochs = epochs > 0 || state->profile_window > 0.0 ? epochs : 1;

@@ -52,6 +52,7 @@ struct decider {
     struct crash_streak *streaks;     /* one per batch size */
     uint64_t trials;                  /* proposed */
     uint64_t ended;                   /* trials that have ended */
+    double recurrences_left;          /* that have not begun; NAN: not known; its owner keeps it up to date */
 };
 
 enum { DECIDER_STATE_VERSION = 3 }; /* version of decider_save's format, besides the policy's own */

@@ -128,6 +128,14 @@ static int set_up(const struct job_state *state, struct job_line *line, const st
                         out_error);
 }
 
+void job_lines_tell_left(struct job_state *state)
+{
+    double left = job_state_recurrences_left(state);
+
+    for (size_t i = 0; i < state->line_count; i++)
+        state->lines[i].decider.recurrences_left = left;
+}
+
 int job_state_add_line(struct job_state *state, const struct job_hardware *hardware,
                        struct fly_error *out_error)
 {
@@ -149,6 +157,7 @@ int job_state_add_line(struct job_state *state, const struct job_hardware *hardw
         return code;
     }
     state->line_count++;
+    job_lines_tell_left(state);
     return job_lines_exclude(state, out_error);
 }
 

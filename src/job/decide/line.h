@@ -15,6 +15,9 @@ size_t job_state_line(const struct job_state *state, const struct job_hardware *
 /* The index of a batch size on the line; spec->batch_count when its ranks cannot share that size. */
 size_t job_line_batch(const struct job_line *line, uint32_t size);
 
+/* Tells all deciders how many recurrences are left, after one began or more were announced. */
+void job_lines_tell_left(struct job_state *state);
+
 /*
  * Adds a line. Returns FLY_EUSAGE when the ranks cannot share the default batch size, or when the price of
  * power is not known.
