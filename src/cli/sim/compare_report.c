@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "cli/sim/sim_objective.h"
 #include "shapes/shape_rows.h"
 #include "shapes/shape_told.h"
 #include "sim/standing.h"
@@ -270,9 +271,10 @@ static int add_rows(struct table *table, const struct compare_run *run, const st
 /* All settings that are needed to repeat the figures. */
 struct told_settings {
     const char *traces, *seeds, *generator, *power_policy;
-    double eta, beta, profile_window_share;
+    const char *objective;
+    double eta, max_slowdown, beta, profile_window_share;
     uint32_t window_observations;
-    bool own_power_policy;
+    bool own_power_policy, own_objective, bounded;
 };
 
 static const struct shape_field settings_rows[] = {
@@ -280,6 +282,8 @@ static const struct shape_field settings_rows[] = {
      TOLD_ELSE("no traces were given")},
     {SHAPE_AT(told_settings, seeds), TOLD_ANY_TEXT},
     {SHAPE_AT(told_settings, eta), TOLD_NUMBER},
+    {SHAPE_AT(told_settings, objective), TOLD_ANY_TEXT, SHAPE_IF(told_settings, own_objective)},
+    {SHAPE_AT(told_settings, max_slowdown), TOLD_NUMBER, SHAPE_IF(told_settings, bounded)},
     {SHAPE_AT(told_settings, beta), TOLD_NUMBER, TOLD_ELSE("no early stopping")},
     {SHAPE_AT(told_settings, window_observations), SHAPE_IS_U32(0, UINT32_MAX)},
     {SHAPE_AT(told_settings, profile_window_share), TOLD_NUMBER},
@@ -301,12 +305,17 @@ static void add_settings(struct table *table, const struct cli_call *call, const
                          const char *seeds)
 {
     const struct power_policy *power = plan->parameters.power;
+    const struct job_spec *spec = &plan->workloads[0].spec;
     const struct told_comparison told = {{.traces = cli_text(call, "traces"),
                                           .seeds = seeds,
                                           .generator = cli_text(call, "generator"),
                                           .power_policy = power != NULL ? power->name : NULL,
                                           .own_power_policy = power != NULL,
-                                          .eta = cli_real(call, "eta"),
+                                          .objective = cli_text(call, "objective"),
+                                          .own_objective = cli_set(call, "objective"),
+                                          .max_slowdown = sim_objective_bound(spec),
+                                          .bounded = isfinite(sim_objective_bound(spec)),
+                                          .eta = spec->eta,
                                           .beta = plan->parameters.beta,
                                           .profile_window_share = plan->parameters.profile_window,
                                           .window_observations = plan->parameters.window}};
