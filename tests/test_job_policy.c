@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "job/core/decision_numbers.h"
 #include "job/core/definition.h"
+#include "job/core/trial_past.h"
 
 enum { MANY = 65, RUNS = 6 };
 
@@ -251,13 +253,78 @@ static void test_no_default(void **state)
                 "no_default (true, now none)");
 }
 
+/* ---- why ---- */
+
+static struct decision_numbers numbers_of(uint64_t trial)
+{
+    struct store_query query = {.trial = trial};
+    struct trial_past past = trial_past_empty;
+    struct decision_numbers numbers;
+    struct fly_error error;
+
+    check_fine(at()->read(fixture.jobs.self, "job", &query, trial_past_visit, &past, &error), error);
+    decision_numbers_read(past.record.numbers, &numbers);
+    trial_past_deinit(&past);
+    return numbers;
+}
+
+static struct decision_candidate candidate(const struct decision_numbers *numbers, uint32_t size)
+{
+    struct decision_candidate found = {0};
+
+    for (size_t i = 0; i < numbers->outlook.candidate_count; i++) {
+        if (numbers->outlook.candidates[i].batch_size == size)
+            found = numbers->outlook.candidates[i];
+    }
+    return found;
+}
+
+static void test_why(void **state)
+{
+    struct job_question question = job_fixture_question("job");
+    struct decision_candidate chosen, best;
+    struct decision_numbers numbers;
+    struct job_proposal proposal;
+
+    (void)state;
+    run_default(&question, RUNS);
+    assert_false(numbers_of(1).has_outlook); /* of a policy without a model */
+    proposal = job_fixture_propose(&fixture, &question);
+    numbers = numbers_of(proposal.trial);
+    assert_true(numbers.has_outlook);
+    assert_int_equal(numbers.outlook.candidate_count, 5);
+    assert_int_equal(numbers.outlook.best_batch_size, 32);
+    check_double(numbers.outlook.following_recurrences, 50.0);
+    chosen = candidate(&numbers, proposal.batch_size);
+    best = candidate(&numbers, 32);
+    assert_true(chosen.may_run && chosen.worth_j > 0.0 && chosen.gain_j > 0.0);
+    assert_true(chosen.doubt > best.doubt && chosen.failure > best.failure);
+    assert_true(chosen.trial_cost_j > best.expected_cost_j &&
+                chosen.stop_cost_j > 1.0999 * best.expected_cost_j);
+    check_contains(proposal.why, "is explored: a trial of it costs about ");
+    check_contains(proposal.why, "in each of 50 recurrences that are expected to follow; it is stopped at ");
+    job_fixture_over(&fixture, proposal.trial, 1, TRIAL_CRASHED);
+    question.recurrences_left = 1;
+    question.submission = "last";
+    proposal = job_fixture_propose(&fixture, &question);
+    numbers = numbers_of(proposal.trial);
+    check_double(numbers.outlook.following_recurrences, 0.0);
+    check_contains(proposal.why, "batch size 32 is the best so far, at an expected ");
+    check_contains(proposal.why, "no trial of another is worth what it costs: the likeliest, ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        job_test(test_nobody_named_one),         job_test(test_named_and_kept),
-        job_test(test_many_batch_sizes),         job_test(test_set),
-        job_test(test_set_learns_from_the_past), job_test(test_nothing_is_explored_before_the_end),
-        job_test(test_announced_once),           job_test(test_no_default),
+        job_test(test_nobody_named_one),
+        job_test(test_named_and_kept),
+        job_test(test_many_batch_sizes),
+        job_test(test_set),
+        job_test(test_set_learns_from_the_past),
+        job_test(test_nothing_is_explored_before_the_end),
+        job_test(test_announced_once),
+        job_test(test_no_default),
+        job_test(test_why),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,25 @@ enum verdict {
     VERDICT_COST,    /* the trial costs more than it may */
 };
 
+/*
+ * What a policy that models costs expects of a batch size. Costs are those of fly_cost, logarithms are
+ * natural.
+ */
+struct batch_outlook {
+    double expected_cost; /* of a run to the target */
+    double doubt;         /* standard deviation of what is believed of the logarithm of the mean cost */
+    double scatter;       /* standard deviation of the logarithm between runs */
+    double failure;       /* probability that a run does not reach its target */
+    double trial_cost; /* expected, of a trial that is stopped at stop_cost and what makes the model then */
+    double stop_cost;
+    double gain;      /* expected decrease of the cost of each following recurrence, by `runs` trials */
+    double following; /* how many recurrences are expected to follow */
+    double worth;     /* of the trials: what they gain in all of them, less what they cost beyond the best */
+    uint32_t runs;
+    bool is_best; /* the best known one, with which the others are compared */
+    bool may_run; /* it fits, and what is known reaches near enough to try it now */
+};
+
 struct batch_policy {
     const char *name;
     const char *summary; /* one line for people */
@@ -120,6 +139,12 @@ struct batch_policy {
      */
     int (*propose)(const void *state, const struct batch_question *question, struct proposal *out_proposal,
                    struct fly_error *out_error);
+
+    /*
+     * Says what it expects of each batch size, for people, at the same question; `outlooks` has an entry for
+     * each. Returns false when it has nothing to say. NULL: it never has.
+     */
+    bool (*explain)(const void *state, const struct batch_question *question, struct batch_outlook *outlooks);
 
     /*
      * Gives the epochs that a trial may run, 0 to max_epochs; 0 refuses the trial. Fails only with

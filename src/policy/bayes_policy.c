@@ -376,6 +376,16 @@ static int bayes_propose(const void *opaque, const struct batch_question *questi
     return 0;
 }
 
+static bool bayes_explain(const void *opaque, const struct batch_question *question,
+                          struct batch_outlook *outlooks)
+{
+    const struct bayes_state *state = opaque;
+    struct choice choice = open_choice(state, state->pending, NULL);
+
+    expect(&choice, question->recurrences_left - 1.0);
+    return choice_explain(&choice, best_known_bound(&choice, state->doublings), outlooks);
+}
+
 /*
  * Returns what a trial with this cost of an epoch may cost; 0 if it should end at once. `following`: how many
  * recurrences will begin after it; NAN: not known.
@@ -476,6 +486,7 @@ const struct batch_policy batch_policy_bayes = {
     .create = bayes_create,
     .fold = bayes_fold,
     .propose = bayes_propose,
+    .explain = bayes_explain,
     .epoch_cap = bayes_epoch_cap,
     .choose_limit = bayes_choose_limit,
     .keeps_bound = bayes_keeps_bound,

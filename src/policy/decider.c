@@ -188,6 +188,16 @@ int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t
     return decider->policy->propose(decider->policy_state, &question, out_proposal, out_error);
 }
 
+bool decider_explain(const struct decider *decider, struct batch_outlook *outlooks)
+{
+    const struct batch_question question = {.trial = decider->trials,
+                                            .in_flight = decider->trials - decider->ended,
+                                            .recurrences_left = decider->recurrences_left};
+
+    return decider->policy->explain != NULL &&
+           decider->policy->explain(decider->policy_state, &question, outlooks);
+}
+
 bool decider_wants_profile(const struct decider *decider, const struct proposal *proposal)
 {
     return proposal->limit_rule == LIMIT_PROFILED && decider->profiles[proposal->batch].points == NULL;

@@ -77,6 +77,9 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
 int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t try_number,
                     struct proposal *out_proposal, struct fly_error *out_error);
 
+/* Says what the policy expects of each batch size before a new recurrence, as batch_policy.explain. */
+bool decider_explain(const struct decider *decider, struct batch_outlook *outlooks);
+
 /* Returns whether a batch size is given up. */
 bool decider_gave_up(const struct decider *decider, size_t batch);
 
