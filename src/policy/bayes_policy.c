@@ -428,7 +428,7 @@ static bool bayes_choose_limit(const void *opaque, const struct profile_measured
     const struct bayes_state *state = opaque;
     const struct pair pair = pair_bound_of(&state->bound, &state->belief, measured->batch, measured);
 
-    if (!pair.held || !pair.has_point)
+    if (!pair.has_point)
         return false;
     *out_point = pair.point;
     return true;

@@ -317,8 +317,10 @@ int decide_profile(const struct job_state *state, const struct job_trial *trial,
 {
     const struct job_line *line = &state->lines[trial->line];
     const struct proposal proposal = {.batch = trial->batch, .limit_rule = LIMIT_PROFILED};
-    const struct profile_measured measured = {
-        .batch = trial->batch, .points = record->points, .count = record->count};
+    const struct profile_measured measured = {.batch = trial->batch,
+                                              .points = record->points,
+                                              .count = record->count,
+                                              .units_per_epoch = record->units_per_epoch};
     uint32_t epochs = state->definition.max_epochs;
     bool known = false;
     size_t best;
