@@ -246,8 +246,10 @@ static void test_scatter(void **state)
     static const struct {
         double step_s, scatter;
         uint32_t first, more; /* of a first measurement; of the highest limit, before any other */
-    } cases[] = {{0.02, 0.0, 30, 0},    {0.02, 0.19, 30, 0}, {0.02, 0.3, 225, 185},
-                 {0.02, 0.5, 500, 460}, {0.2, 0.3, 50, 10},  {2.0, 0.3, 15, 0}};
+        double most;          /* scatter of most steps; 0: not known */
+    } cases[] = {{0.02, 0.0, 30, 0, 0},      {0.02, 0.19, 30, 0, 0}, {0.02, 0.3, 225, 185, 0},
+                 {0.02, 0.5, 500, 460, 0},   {0.2, 0.3, 50, 10, 0},  {2.0, 0.3, 15, 0, 0},
+                 {0.02, 0.3, 225, 185, 0.3}, {0.02, 0.5, 30, 0, 0.1}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -262,6 +264,7 @@ static void test_scatter(void **state)
         scene.arms[0].steps = 40.0;
         scene.arms[0].visits = 1;
         scene.arms[0].time_error = cases[i].scatter / sqrt(40.0);
+        scene.arms[0].scatter = cases[i].most;
         assert_int_equal(limit_race_first_steps(&scene.race, cases[i].step_s), cases[i].first);
         action = limit_race_next(&scene.race);
         assert_int_equal(action.place == 0 ? action.steps : 0, cases[i].more);

@@ -215,6 +215,47 @@ static void test_drift_widens(void **state)
     assert_int_equal(estimate.pauses, 0);
 }
 
+/* One step in twenty is late: the machine is busy. */
+static double late(uint64_t *random, unsigned step)
+{
+    return test_uniform(random) < 0.05 ? 4.0 : noise(random, step);
+}
+
+/* Steps that vary in length scatter; those of which a few are late do not, though their spread is as large.
+ */
+static void test_scatter(void **state)
+{
+    static const struct {
+        struct training training;
+        double least, most;
+    } cases[] = {{{"noise", 0.02, noise, 0, 0.0}, 0.04, 0.08},
+                 {{"late", 0.02, late, 0, 0.0}, 0.04, 0.1},
+                 {{"bimodal", 0.02, bimodal, 0, 0.0}, 0.2, 2.0},
+                 {{"lognormal", 0.02, lognormal, 0, 0.0}, 0.3, 0.7},
+                 {{"accumulating", 0.02, accumulating, 0, 0.0}, 0.2, 5.0}};
+    static const unsigned steps[] = {120, 3000};
+    static struct step_record record;
+    uint64_t random = 5;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases) * COUNT(steps); i++) {
+        size_t at = i / COUNT(steps);
+        struct step_stretch whole;
+        struct step_estimate estimate =
+            run(&record, &cases[at].training, steps[i % COUNT(steps)], &random, &whole);
+
+        if (i % COUNT(steps) == 0 &&
+            !(estimate.scatter >= cases[at].least && estimate.scatter <= cases[at].most))
+            fail_msg("%s: scatter %g", cases[at].training.name, estimate.scatter);
+        if (cases[at].training.factor == late)
+            assert_true(estimate.spread_s > 0.4 * estimate.mean_s);
+    }
+    step_record_begin(&record);
+    for (int i = 0; i < 7; i++)
+        step_record_add(&record, 0.01 * i);
+    check_double(step_record_estimate(&record, &(struct step_stretch){.time_s = 0.21}).scatter, 0.0);
+}
+
 /* Steps that are reported late, several at a time, are no pauses. */
 static void test_late_reports(void **state)
 {
@@ -282,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_error_is_honest),
         cmocka_unit_test(test_heavy_tails_compare),
         cmocka_unit_test(test_drift_widens),
+        cmocka_unit_test(test_scatter),
         cmocka_unit_test(test_late_reports),
         cmocka_unit_test(test_no_clean_stretch),
         cmocka_unit_test(test_unknown),

@@ -18,11 +18,12 @@ struct limit_arm {
     double limit;
     double time_s, power_w; /* of a step, and of all GPUs; NAN: not measured */
     double time_error;      /* from the spread of the steps */
-    double power_error;     /* from the meter; NAN: not known */
-    double steps;           /* that were measured; 0: not known */
-    unsigned visits;        /* separate measurements; 0: the figures come from elsewhere */
-    double felt;            /* mean W drawn or MHz, of the GPU with the most; NAN: not known */
-    bool left_out;          /* no figure can be had */
+    double scatter;     /* of most single steps, as a fraction, the few late ones left out; 0: not known */
+    double power_error; /* from the meter; NAN: not known */
+    double steps;       /* that were measured; 0: not known */
+    unsigned visits;    /* separate measurements; 0: the figures come from elsewhere */
+    double felt;        /* mean W drawn or MHz, of the GPU with the most; NAN: not known */
+    bool left_out;      /* no figure can be had */
 };
 
 struct limit_arms {

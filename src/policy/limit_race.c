@@ -58,7 +58,7 @@ static double scatter_steps(const struct limit_race *race, double step_s)
 
     if (top == arms->count || !limit_arms_known(arms, top))
         return 0.0;
-    scatter = arm->time_error * sqrt(arm->steps);
+    scatter = arm->scatter > 0.0 ? arm->scatter : arm->time_error * sqrt(arm->steps);
     return scatter > scatter_least ? fmin(pow(scatter / mean_error, 2.0), race->scattering_s / step_s) : 0.0;
 }
 

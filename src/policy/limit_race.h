@@ -26,7 +26,7 @@
  * limit that surely keeps the bound.
  *
  * Where the times of single steps scatter by more than a fifth, all measurements are longer, and so is
- * the search.
+ * the search. A few late steps do not count for that.
  *
  * After that, limit_race_look says what is worth another look within an allowance: first a limit that
  * still contends, then, once each, the limits that were left out because of the shape alone.

@@ -22,6 +22,9 @@ static const double long_means = 3.0;
 /* The steps' power is known from stretches without pauses that are at least this share of the steps' time. */
 static const double clean_share = 0.25;
 
+/* From the first decile of a normal number to the last, in standard deviations. */
+static const double normal_deciles = 2.563;
+
 enum { BATCHES = 10, LEAST_BATCHED = 4 * BATCHES };
 /* 99th percentile of chi squared with nine degrees of freedom, over nine. */
 static const double batch_chance = 2.41;
@@ -200,6 +203,26 @@ static double batch_excess(const double *kept_s, size_t count, double place_vari
     return excess > batch_chance ? excess : 1.0;
 }
 
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+/*
+ * From the deciles of the places, which are of several steps; orders them. 0: not known. Fewer than one step
+ * in ten that is late, on a busy machine, does not count; one in ten or more is how the training works.
+ */
+static double decile_scatter(const struct step_record *record, double *kept_s, size_t count)
+{
+    qsort(kept_s, count, sizeof kept_s[0], compare_doubles);
+    if (count < LEAST_STEPS || !(kept_s[count / 2] > 0.0))
+        return 0.0;
+    return (kept_s[(USUAL_FROM - 1) * count / USUAL_FROM] - kept_s[count / USUAL_FROM]) / normal_deciles /
+           kept_s[count / 2] * sqrt(record->per_place);
+}
+
 static void take_spread(const struct step_record *record, double median_s, struct step_estimate *estimate)
 {
     double kept_s[STEP_RECORD_PLACES];
@@ -226,6 +249,7 @@ static void take_spread(const struct step_record *record, double median_s, struc
     estimate->mean_s = sums.sum_s / sums.count;
     estimate->spread_s =
         sqrt(variance(&sums) * batch_excess(kept_s, kept, variance(&sums)) * record->per_place);
+    estimate->scatter = decile_scatter(record, kept_s, kept);
 }
 
 /* ---- the steps' energy ---- */

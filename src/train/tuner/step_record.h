@@ -72,6 +72,8 @@ struct step_estimate {
     double energy_j, half_j; /* of the same steps */
     double steps;            /* that the mean step is known from */
     double mean_s, spread_s; /* of these; the mean's standard error is spread_s over the root of `steps` */
+    double scatter; /* of most single steps, as a fraction: the standard deviation by their deciles, so that
+                       fewer than one in ten that are late do not count; 0: not known */
     uint64_t pauses;
     double pause_s; /* with the steps that contain them */
     double pause_j; /* NAN with an unknown energy */

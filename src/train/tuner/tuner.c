@@ -12,6 +12,7 @@ static void forget_visits(struct fly_tuner *tuner)
     for (size_t i = 0; i < FLY_POWER_SEARCH_LIMITS_MAX; i++) {
         tuner->visits[i] = (struct tuner_visits){0};
         tuner->felt[i] = NAN;
+        tuner->scatter[i] = 0.0;
         tuner->enforced_most_w[i] = INFINITY;
     }
     tuner->noise = (struct tuner_noise){0};

@@ -35,6 +35,7 @@ void tuner_take_arms(const struct fly_tuner *tuner, struct tuner_arms *out_arms)
             .steps = visits->steps,
             .visits = visits->count,
             .felt = tuner->felt[i],
+            .scatter = tuner->scatter[i],
             .left_out = !valid && point->mark != FLY_TUNER_NOT_MEASURED,
         };
     }

@@ -55,6 +55,7 @@ struct tuner_window {
     double half_j;   /* half width of the interval that holds the energy */
     double time_s;
     double time_error;
+    double scatter;                  /* of single steps, as a fraction, of the rank with the most */
     double whole_s, pause_s, pauses; /* with the pauses, which energy_j and time_s leave out */
     double idle_share;               /* of the whole window, of the GPU with the least; NAN: not known */
     double heat_share, brake_share;
@@ -148,7 +149,8 @@ struct fly_tuner {
     double enforced_w[FLY_POWER_SEARCH_LIMITS_MAX]; /* while the point was measured; INFINITY: not known */
     double
         enforced_most_w[FLY_POWER_SEARCH_LIMITS_MAX]; /* the same of the GPU with the most, in this search */
-    double felt[FLY_POWER_SEARCH_LIMITS_MAX]; /* of what the knob bounds, by the GPU with the most; NAN */
+    double scatter[FLY_POWER_SEARCH_LIMITS_MAX]; /* of single steps, in the newest window; 0: not known */
+    double felt[FLY_POWER_SEARCH_LIMITS_MAX];    /* of what the knob bounds, by the GPU with the most; NAN */
     struct tuner_visits visits[FLY_POWER_SEARCH_LIMITS_MAX]; /* of this search and of the check after it */
     struct tuner_noise noise;
     size_t at; /* the point on trial */

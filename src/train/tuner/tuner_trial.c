@@ -229,6 +229,7 @@ void tuner_measured(struct fly_tuner *tuner, struct fly_power_search_action *act
     if (!tuner_window_look(tuner, &window))
         return;
     tuner->at = (size_t)(find_point(tuner, limit_w) - tuner->points);
+    tuner->scatter[tuner->at] = window.scatter;
     mark = mark_of(&window);
     if (is_hopeless(tuner, mark)) {
         tuner->points[tuner->at].mark = mark;

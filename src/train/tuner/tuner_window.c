@@ -139,6 +139,7 @@ static void leave_out_pauses(struct fly_tuner *tuner, const struct step_stretch 
 
     window->whole_s = whole->time_s;
     window->time_s = estimate->time_s;
+    window->scatter = estimate->scatter;
     window->energy_j = estimate->energy_j;
     window->half_j = estimate->half_j;
     window->pauses = (double)estimate->pauses;
@@ -177,7 +178,8 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
                        window->pauses,
                        idle_unknown > 0.0 ? 2.0 : -window->idle_share,
                        -window->enforced_w,
-                       window->enforced_most_w};
+                       window->enforced_most_w,
+                       window->scatter};
 
     if (!tuner_exchange(tuner, sums, 2, maxima, sizeof maxima / sizeof maxima[0]))
         return false;
@@ -193,6 +195,7 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
         .capped_share = maxima[9] > 0.0 ? NAN : -maxima[6],
         .enforced_w = -maxima[15],
         .enforced_most_w = maxima[16],
+        .scatter = maxima[17],
         .honoured = !(maxima[7] > 0.0),
         .whole_s = maxima[11],
         .pause_s = maxima[12],
