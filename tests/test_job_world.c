@@ -330,6 +330,91 @@ static void test_worse_models(void **state)
     }
 }
 
+/* ---- data that grow ---- */
+
+/*
+ * A training to epoch 3 at most, whose epochs have so many samples, of 0.3 J and 3 ms each at every batch
+ * size; `counts`: and it tells its steps.
+ */
+static struct job_answered train_samples(double samples, bool counts, struct job_proposal *out_proposal)
+{
+    struct job_question question = job_fixture_question("job");
+    struct job_answered answered = {0};
+    uint32_t steps;
+
+    *out_proposal = job_fixture_propose(&fixture, &question);
+    steps = (uint32_t)(samples / out_proposal->batch_size);
+    for (uint32_t epoch = 1; epoch <= 3 && answered.answer == JOB_GO_ON; epoch++)
+        answered = job_fixture_report(&fixture, &(struct job_epoch){.job = "job",
+                                                                    .trial = out_proposal->trial,
+                                                                    .attempt = 1,
+                                                                    .epoch = epoch,
+                                                                    .metric = epoch == 3 ? 0.95 : 0.0,
+                                                                    .energy_j = 0.3 * samples * epoch,
+                                                                    .time_s = 0.003 * samples * epoch,
+                                                                    .steps = counts ? steps : 0});
+    return answered;
+}
+
+/* What policies are told of a training is at the first size of the data; a step more or less is none. */
+static void test_growth_is_told(void **state)
+{
+    static const struct {
+        uint32_t steps;
+        double growth;
+    } rows[] = {{100, 1.0}, {101, 1.0}, {99, 1.0}, {110, 1.1}, {111, 1.1}, {0, 1.1}, {200, 2.0}, {100, 1.0}};
+    struct job_proposal proposal;
+    struct job_history history;
+
+    (void)state;
+    begin_watch();
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        uint32_t steps = rows[i].steps > 0 ? rows[i].steps : 110;
+
+        train_samples(32.0 * steps, rows[i].steps > 0, &proposal);
+        check_close(seen.ended.energy_j, 3 * 9.6 * steps / rows[i].growth, 1e-12);
+        check_close(seen.ended.time_s, 3 * 0.096 * steps / rows[i].growth, 1e-12);
+        check_double(seen.ended.epochs, 3);
+    }
+    history = job_fixture_history(&fixture, &fixture.arena);
+    check_close(history.rows[3].energy_j, 3 * 9.6 * 110, 1e-12);
+}
+
+/* Trains night after night while the data grow by 5 % each; returns how many trials were stopped, at most
+ * one. */
+static unsigned grow(const char *policy, bool counts, struct job_proposal *out_proposal)
+{
+    struct job_definition definition = job_fixture_definition("job");
+    struct fly_error error;
+    double samples = 32000.0;
+    unsigned stopped = 0;
+
+    definition.policy = policy;
+    job_fixture_define(&fixture, &definition);
+    for (int night = 0; night < 40 && stopped == 0; night++, samples *= 1.05) {
+        struct job_answered answered;
+
+        job_fixture_reopen(&fixture);
+        do {
+            answered = train_samples(samples, counts, out_proposal);
+            stopped += answered.stop == JOB_STOP_COST;
+        } while (answered.answer != JOB_REACHED && stopped == 0);
+    }
+    check_fine(fixture.jobs.backend->remove(fixture.jobs.self, "job", &error), error);
+    return stopped;
+}
+
+/* However much the data grow, no trial is stopped for it where steps are counted. */
+static void test_growth_is_no_drift(void **state)
+{
+    struct job_proposal proposal;
+
+    (void)state;
+    assert_int_equal(grow("zeus", true, &proposal), 0);
+    assert_int_equal(grow("bayes", true, &proposal), 0);
+    assert_true(grow("zeus", false, &proposal) > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +424,8 @@ int main(void)
         cmocka_unit_test(test_final_metrics),
         cmocka_unit_test(test_final_metrics_are_sure),
         job_test(test_worse_models),
+        job_test(test_growth_is_told),
+        job_test(test_growth_is_no_drift),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

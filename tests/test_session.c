@@ -111,6 +111,7 @@ static void test_answers(void **state)
         scene_open(&scene);
         assert_int_equal(train_epoch(&scene, 2, 0.1), FLY_GO_ON);
         assert_int_equal(train_epoch(&scene, 2, answers[i].metric), answers[i].expected);
+        assert_int_equal(scene.fake.reports[1].steps, 2);
         assert_int_equal(fly_session_exit_status(scene.session),
                          answers[i].again ? FLY_SESSION_EXIT_AGAIN : 0);
         assert_int_equal(fly_session_try_again(scene.session), answers[i].again);
@@ -148,6 +149,7 @@ static void test_interrupted(void **state)
     fly_session_resumed(scene.session, 3);
     assert_int_equal(train_epoch(&scene, 2, 0.1), FLY_GO_ON);
     assert_int_equal(scene.fake.reports[0].epoch, 4);
+    assert_int_equal(scene.fake.reports[0].steps, 0); /* it may have begun within the epoch */
     assert_int_equal(scene.fake.reports[0].attempt, 2);
     fly_session_close(scene.session, FLY_SESSION_INTERRUPTED);
     scene.session = NULL;

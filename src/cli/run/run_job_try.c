@@ -123,6 +123,7 @@ static void heed_flood(struct run_job *job)
     if (!job->lines.flooded || job->off[0] != '\0')
         return;
     snprintf(job->off, sizeof job->off, "%s", step_lines_flood);
+    job->session->uncounted = true;
     if (job->session->limit.tuner != NULL)
         session_limit_end(job->session);
 }

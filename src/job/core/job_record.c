@@ -294,6 +294,7 @@ static const struct shape_field epoch_rows[] = {
     {SHAPE_AT(epoch_record, total_time_s), NUMBER},
     {SHAPE_AT(epoch_record, afterwards), SHAPE_IS_BOOL, .need = SHAPE_SPARING, .null = SHAPE_AS_MISSING},
     REFERENCE(epoch_record),
+    {SHAPE_AT(epoch_record, steps), SHAPE_IS_U32(0, UINT32_MAX), .need = SHAPE_SPARING},
 };
 static const struct shape epoch = {SHAPE_OF(epoch_record, epoch_rows)};
 

@@ -97,6 +97,7 @@ struct epoch_record {
     double total_energy_j, total_time_s;
     double reference_per_kwh; /* NAN: not known, as in older logs */
     bool afterwards;          /* as in struct job_epoch */
+    uint32_t steps;           /* likewise */
 };
 
 struct ended_record {

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "job/decide/data_growth.h"
 #include "job/decide/decision_text.h"
 #include "job/decide/line.h"
 
@@ -252,7 +253,7 @@ static int settle_epochs(const struct choosing *choosing, bool *out_refused, str
     return 0;
 }
 
-const char *decide_submission(const struct job_question *question)
+static const char *submission_of(const struct job_question *question)
 {
     if (question->submission != NULL && question->submission[0] != '\0')
         return question->submission;
@@ -270,7 +271,7 @@ static int find_line(struct job_state *state, const struct job_hardware *hardwar
 int decide_proposal(struct job_state *state, const struct job_question *question, int64_t now_us,
                     struct decision *out_decision, struct fly_error *out_error)
 {
-    struct proposed_record record = {.submission = decide_submission(question),
+    struct proposed_record record = {.submission = submission_of(question),
                                      .run = question->run != NULL ? question->run : "",
                                      .tries = question->tries,
                                      .hardware = question->hardware,
@@ -317,10 +318,8 @@ int decide_profile(const struct job_state *state, const struct job_trial *trial,
 {
     const struct job_line *line = &state->lines[trial->line];
     const struct proposal proposal = {.batch = trial->batch, .limit_rule = LIMIT_PROFILED};
-    const struct profile_measured measured = {.batch = trial->batch,
-                                              .points = record->points,
-                                              .count = record->count,
-                                              .units_per_epoch = record->units_per_epoch};
+    const struct profile_measured measured = {
+        .batch = trial->batch, .points = record->points, .count = record->count};
     uint32_t epochs = state->definition.max_epochs;
     bool known = false;
     size_t best;
@@ -333,8 +332,9 @@ int decide_profile(const struct job_state *state, const struct job_trial *trial,
         record->folded ? record->points[best].limit_w : decider_limit_w(&line->decider, &proposal);
     if (trial->capped && record->folded && record->units_per_epoch > 0.0) {
         known = true;
-        code = decider_measured_cap(&line->decider, &measured, best, record->units_per_epoch, &epochs,
-                                    out_error);
+        code =
+            decider_measured_cap(&line->decider, &measured, best,
+                                 data_growth_units(line, trial, record->units_per_epoch), &epochs, out_error);
     } else if (trial->capped && !record->folded) {
         code = job_line_epochs(line, trial->batch, record->limit_w, &known, &epochs, out_error);
     }
@@ -344,12 +344,11 @@ int decide_profile(const struct job_state *state, const struct job_trial *trial,
 }
 
 /* Sets the epochs by what those so far took, when nothing else was known before. */
-static int epochs_by_average(const struct job_line *line, const struct job_trial *trial,
-                             const struct epoch_record *record, uint32_t *out_epochs,
-                             struct fly_error *out_error)
+static int epochs_by_average(const struct job_line *line, const struct epoch_reported *reported,
+                             uint32_t *out_epochs, struct fly_error *out_error)
 {
-    return decider_epoch_cap(&line->decider, trial->batch, record->total_energy_j / record->epoch,
-                             record->total_time_s / record->epoch, out_epochs, out_error);
+    return decider_epoch_cap(&line->decider, reported->batch, reported->energy_j / reported->epoch,
+                             reported->time_s / reported->epoch, out_epochs, out_error);
 }
 
 /* Whether one more epoch could take the time that the next try needs. */
@@ -374,13 +373,14 @@ int decide_report(const struct job_state *state, const struct job_trial *trial, 
     const struct job_line *line = &state->lines[trial->line];
     const struct target_progress progress =
         job_trial_progress(&state->definition, trial, record->epoch, record->metric);
+    const double growth = data_growth_of(line, trial, data_growth_steps(trial, record));
     const struct epoch_reported reported = {.trial = trial->index,
                                             .batch = trial->batch,
                                             .epoch = record->epoch,
                                             .metric = record->metric,
                                             .reached = target_reached(&state->definition, &progress),
-                                            .energy_j = record->total_energy_j,
-                                            .time_s = record->total_time_s};
+                                            .energy_j = record->total_energy_j / growth,
+                                            .time_s = record->total_time_s / growth};
     struct progress_question question = {&reported, trial->epochs, trial->capped};
     enum verdict verdict;
     int code = 0;
@@ -391,7 +391,7 @@ int decide_report(const struct job_state *state, const struct job_trial *trial, 
     } else {
         question.epochs = trial->epochs > 0 ? trial->epochs : state->definition.max_epochs;
         if (trial->epochs == 0 && !isnan(record->total_energy_j))
-            code = epochs_by_average(line, trial, record, &question.epochs, out_error);
+            code = epochs_by_average(line, &reported, &question.epochs, out_error);
         if (code < 0)
             return code;
         verdict = decider_judge(&line->decider, &question);

@@ -5,12 +5,12 @@
 
 #include "job/core/decision_numbers.h"
 #include "job/core/grid_amount.h"
-#include "job/decide/decision_candidates.h"
 #include "job/decide/line.h"
 
-static double mean(double sum, uint64_t count)
+/* A mean at today's size of the data. */
+static double mean(const struct job_line *line, double sum, uint64_t count)
 {
-    return count > 0 ? sum / (double)count : NAN;
+    return count > 0 ? line->growth * sum / (double)count : NAN;
 }
 
 static struct decision_known know(const struct job_line *line, size_t batch)
@@ -21,9 +21,9 @@ static struct decision_known know(const struct job_line *line, size_t batch)
         .batch_size = line->spec->batches[batch].size,
         .trials = facts->observed,
         .reached = facts->reached,
-        .mean_cost_j = mean(facts->cost_j, facts->priced),
-        .mean_energy_j = mean(facts->reached_energy_j, facts->priced),
-        .mean_time_s = mean(facts->reached_time_s, facts->reached),
+        .mean_cost_j = mean(line, facts->cost_j, facts->priced),
+        .mean_energy_j = mean(line, facts->reached_energy_j, facts->priced),
+        .mean_time_s = mean(line, facts->reached_time_s, facts->reached),
         .counts_crashes = true,
         .crashed = facts->crashed,
         .given_up = decider_gave_up(&line->decider, batch),
@@ -50,6 +50,5 @@ json_t *decision_reasons(const struct job_state *state, const struct job_line *l
         if (line->facts[i].observed > 0 || line->facts[i].crashed > 0)
             numbers.known[numbers.known_count++] = know(line, i);
     }
-    numbers.has_outlook = decision_candidates(state, line, &numbers.outlook);
     return shape_tell(&shape_decision_numbers, &numbers);
 }

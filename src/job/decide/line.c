@@ -128,14 +128,6 @@ static int set_up(const struct job_state *state, struct job_line *line, const st
                         out_error);
 }
 
-void job_lines_tell_left(struct job_state *state)
-{
-    double left = job_state_recurrences_left(state);
-
-    for (size_t i = 0; i < state->line_count; i++)
-        state->lines[i].decider.recurrences_left = left;
-}
-
 int job_state_add_line(struct job_state *state, const struct job_hardware *hardware,
                        struct fly_error *out_error)
 {
@@ -148,7 +140,8 @@ int job_state_add_line(struct job_state *state, const struct job_hardware *hardw
                          state->definition.name, JOB_HARDWARE_MAX);
     *line = (struct job_line){.gpu_count = hardware->gpu_count,
                               .world_size = hardware->world_size,
-                              .gpu_memory_bytes = hardware->gpu_memory_bytes};
+                              .gpu_memory_bytes = hardware->gpu_memory_bytes,
+                              .growth = 1.0};
     snprintf(line->gpu_model, sizeof line->gpu_model, "%s", hardware->gpu_model);
     arena_init(&line->arena, JOB_STATE_MAX);
     code = set_up(state, line, hardware, out_error);
@@ -157,7 +150,6 @@ int job_state_add_line(struct job_state *state, const struct job_hardware *hardw
         return code;
     }
     state->line_count++;
-    job_lines_tell_left(state);
     return job_lines_exclude(state, out_error);
 }
 
@@ -213,7 +205,7 @@ int job_lines_exclude(struct job_state *state, struct fly_error *out_error)
 
 double job_line_longest_s(const struct job_line *line, size_t batch)
 {
-    return line->facts[batch].reached > 0 ? line->facts[batch].longest_s : NAN;
+    return line->facts[batch].reached > 0 ? line->growth * line->facts[batch].longest_s : NAN;
 }
 
 double job_line_reference_s(const struct job_line *line)
@@ -221,8 +213,8 @@ double job_line_reference_s(const struct job_line *line)
     const struct batch_facts *facts = &line->facts[line->spec->default_batch];
 
     if (line->baseline_runs > 0)
-        return line->baseline_time_s / (double)line->baseline_runs;
-    return facts->reached > 0 ? facts->reached_time_s / (double)facts->reached : NAN;
+        return line->growth * line->baseline_time_s / (double)line->baseline_runs;
+    return facts->reached > 0 ? line->growth * facts->reached_time_s / (double)facts->reached : NAN;
 }
 
 bool job_line_keeps_bound(const struct job_line *line, size_t batch)
@@ -234,7 +226,7 @@ bool job_line_keeps_bound(const struct job_line *line, size_t batch)
         return decider_keeps_bound(&line->decider, batch);
     if (batch == line->spec->default_batch || facts->reached == 0 || isnan(reference_s))
         return true;
-    return facts->reached_time_s / (double)facts->reached <=
+    return line->growth * facts->reached_time_s / (double)facts->reached <=
            line->spec->objective->max_slowdown * reference_s;
 }
 
@@ -302,6 +294,8 @@ double job_line_units(const struct job_line *line, size_t batch)
     const struct batch_choice *batches = line->spec->batches;
     double most = INFINITY, least = 0.0, nearest = INFINITY, samples = 0.0;
 
+    if (line->facts[batch].units_per_epoch > 1.0)
+        return line->growth * line->facts[batch].units_per_epoch;
     if (line->facts[batch].units_per_epoch > 0.0)
         return line->facts[batch].units_per_epoch;
     for (size_t i = 0; i < line->spec->batch_count; i++) {
@@ -317,59 +311,7 @@ double job_line_units(const struct job_line *line, size_t batch)
             samples = units * size;
         }
     }
-    return least <= samples_apart * most ? ceil(samples / batches[batch].size) : 0.0;
-}
-
-/* The nearest other batch size with a profile, by ratio; batch_count: none. */
-static size_t nearest_profiled(const struct job_line *line, size_t batch)
-{
-    size_t count = line->spec->batch_count, nearest = count;
-    double size = line->spec->batches[batch].size, least = INFINITY;
-
-    for (size_t i = 0; i < count; i++) {
-        double ratio = line->spec->batches[i].size / size, apart = fmax(ratio, 1.0 / ratio);
-
-        if (i == batch || line->decider.profiles[i].count == 0 || apart >= least)
-            continue;
-        nearest = i;
-        least = apart;
-    }
-    return nearest;
-}
-
-static bool is_in_part(const struct profile_part *part, double limit_w)
-{
-    for (size_t i = 0; i < part->count; i++) {
-        if (part->points[i].limit_w == limit_w)
-            return true;
-    }
-    return false;
-}
-
-double job_line_dearer(const struct job_line *line, size_t batch)
-{
-    size_t other = nearest_profiled(line, batch);
-    const struct decider_profile *profile = &line->decider.profiles[other];
-    double sum = 0.0, count = 0.0, least = INFINITY, highest_w = 0.0, at_highest = NAN;
-
-    if (other == line->spec->batch_count)
-        return 0.0;
-    for (size_t i = 0; i < profile->count; i++) {
-        const struct fly_power_point *point = &profile->points[i];
-        double cost =
-            fly_cost(line->spec->eta, line->spec->max_power_w, point->power_w * point->time_s, point->time_s);
-
-        least = fmin(least, cost);
-        if (point->limit_w > highest_w) {
-            highest_w = point->limit_w;
-            at_highest = cost;
-        }
-        if (is_in_part(&line->parts[batch], point->limit_w)) {
-            sum += cost;
-            count++;
-        }
-    }
-    return (count > 0.0 ? sum / count : at_highest) / least;
+    return least <= samples_apart * most ? ceil(line->growth * samples / batches[batch].size) : 0.0;
 }
 
 /* ---- what was observed ---- */

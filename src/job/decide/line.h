@@ -15,9 +15,6 @@ size_t job_state_line(const struct job_state *state, const struct job_hardware *
 /* The index of a batch size on the line; spec->batch_count when its ranks cannot share that size. */
 size_t job_line_batch(const struct job_line *line, uint32_t size);
 
-/* Tells all deciders how many recurrences are left, after one began or more were announced. */
-void job_lines_tell_left(struct job_state *state);
-
 /*
  * Adds a line. Returns FLY_EUSAGE when the ranks cannot share the default batch size, or when the price of
  * power is not known.
@@ -30,7 +27,7 @@ void job_line_deinit(struct job_line *line);
 /* Updates which batch sizes fit on every line, after one ran out of memory or a line was added. */
 int job_lines_exclude(struct job_state *state, struct fly_error *out_error);
 
-/* A trial that shows what its batch size costs. */
+/* A trial that shows what its batch size costs, at the first size of the data. */
 struct line_observation {
     size_t batch;
     double limit_w;
@@ -59,13 +56,6 @@ int job_line_take_final(const struct job_state *state, struct job_line *line, si
 /* Tells a policy that has just been loaded which batch sizes are left. */
 int job_line_tell_left(struct job_line *line, struct fly_error *out_error);
 
-/*
- * What training costs under the limits of the batch size's unfinished profile, or under the highest limit if
- * it has none, over what it costs under the best limit: as the nearest profiled batch size shows. 0: there is
- * none.
- */
-double job_line_dearer(const struct job_line *line, size_t batch);
-
 /* ---- for decisions ---- */
 
 /*
@@ -77,10 +67,11 @@ size_t job_line_best(const struct job_line *line);
 /* Whether the batch size fits, is not given up, and its models are not worse than allowed. */
 bool job_line_runs(const struct job_line *line, size_t batch);
 
-/* The longest time in which `batch` reached its target; NAN when it never did. */
+/* The longest time in which `batch` reached its target, at today's size of the data; NAN when it never did.
+ */
 double job_line_longest_s(const struct job_line *line, size_t batch);
 
-/* The time to which the bound refers, that of the default; NAN when not known. */
+/* The time to which the bound refers: the default's, at today's size of the data; NAN when not known. */
 double job_line_reference_s(const struct job_line *line);
 
 /*

@@ -2,8 +2,6 @@
 #ifndef FLYBALL_JOB_DECIDE_STATE_H
 #define FLYBALL_JOB_DECIDE_STATE_H
 
-#include <math.h>
-
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "job/core/job.h"
@@ -41,7 +39,8 @@ enum {
 };
 
 /*
- * What was observed of one batch size on one kind of hardware: sums over the trials that show what it costs.
+ * What was observed of one batch size on one kind of hardware: sums over the trials that show what it costs,
+ * at the first size of the data.
  */
 struct batch_facts {
     uint64_t observed;
@@ -57,6 +56,7 @@ struct batch_facts {
     double units_per_epoch;     /* of the profile; 0: unknown */
     struct final_metrics final; /* of trainings that went on after their target */
     bool worse;                 /* they are worse than allowed: the batch size is left */
+    double first_steps;         /* of an epoch, at the first size of the data (data_growth.h); 0: unknown */
     /* Of the trials that show no cost: */
     uint64_t crashed;
     uint64_t silent;                     /* expired, with no sign of life since */
@@ -78,6 +78,7 @@ struct job_line {
     size_t excluded;            /* the first batch size that does not fit; batch_count: all do */
     uint32_t overflowing;       /* smallest batch size per rank that did not fit; 0: none yet */
     uint64_t recurrences;       /* those in which the policy decided something */
+    double growth;              /* of the data, as shown last; 1 */
     uint64_t baseline_runs;     /* trials at the default and the highest limit that reached the target */
     double baseline_time_s;     /* sum of their times */
 };
@@ -107,6 +108,8 @@ struct job_trial {
     uint32_t epochs_done;            /* the newest reported */
     double metric;                   /* of that epoch */
     struct target_progress progress; /* towards the target */
+    double growth;                   /* of the data (data_growth.h); 0: it has not told */
+    double steps;                    /* of the newest epoch; 0: not known */
     double reference_per_kwh;        /* the newest reported, of any attempt; NAN */
     double past_energy_j;            /* of earlier attempts */
     double past_time_s;
@@ -155,8 +158,7 @@ struct job_state {
     uint64_t number;          /* of the last event folded */
     int64_t last_us;          /* its time */
     uint64_t trials, recurrences;
-    uint64_t recurrences_end; /* how many there will have been, as announced; 0: not known, or past it */
-    struct job_line *lines;   /* owned, like the two below; never moves */
+    struct job_line *lines; /* owned, like the two below; never moves */
     size_t line_count;
     struct job_trial *open;
     size_t open_count, open_capacity;
@@ -184,13 +186,6 @@ struct target_progress job_trial_progress(const struct job_definition *definitio
 
 /* When the trial expires unless it gives a sign of life. */
 int64_t job_trial_expires_us(const struct job_trial *trial);
-
-/* How many recurrences were announced and have not begun; NAN: not known. */
-static inline double job_state_recurrences_left(const struct job_state *state)
-{
-    return state->recurrences_end > state->recurrences ? (double)(state->recurrences_end - state->recurrences)
-                                                       : NAN;
-}
 
 /* ---- for the fold and the snapshot ---- */
 

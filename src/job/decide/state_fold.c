@@ -9,7 +9,7 @@
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
 #include "job/core/job_words.h"
-#include "job/decide/line.h"
+#include "job/decide/data_growth.h"
 #include "job/decide/state_fold_begin.h"
 #include "job/decide/state_fold_end.h"
 #include "model/objective_check.h"
@@ -75,9 +75,6 @@ static int fold_set(struct folding *folding)
         state->pin_batch_size = setting.pin_batch_size;
         state->pin_limit_w = setting.pin_limit_w;
     }
-    if (setting.set_recurrences_left)
-        state->recurrences_end =
-            setting.recurrences_left > 0 ? state->recurrences + setting.recurrences_left : 0;
     anew = take_policy(folding, &setting);
     if (!setting.set_objective || folding->event->number <= state->objective_from)
         return anew ? fold_anew(state) : 0;
@@ -125,6 +122,7 @@ static int fold_epoch(struct folding *folding)
     struct epoch_record record;
     struct epoch_reported reported;
     struct fly_error why;
+    double growth;
 
     if (record_read_epoch(folding->body, &record, &why) < 0)
         return fold_refuse(folding, &why);
@@ -135,6 +133,8 @@ static int fold_epoch(struct folding *folding)
              fmax(record.time_s - trial->time_s, 1e-6 * (double)(folding->event->time_us - trial->sign_us)));
     note_sign(folding);
     trial->reported = true;
+    data_growth_note(fold_line(folding), trial, data_growth_steps(trial, &record));
+    growth = data_growth_of(fold_line(folding), trial, 0.0);
     trial->progress = job_trial_progress(&folding->state->definition, trial, record.epoch, record.metric);
     trial->epochs_done = record.epoch;
     trial->metric = record.metric;
@@ -149,8 +149,8 @@ static int fold_epoch(struct folding *folding)
                                        .epoch = record.epoch,
                                        .metric = record.metric,
                                        .reached = record.stop == JOB_STOP_TARGET,
-                                       .energy_j = record.total_energy_j,
-                                       .time_s = record.total_time_s};
+                                       .energy_j = record.total_energy_j / growth,
+                                       .time_s = record.total_time_s / growth};
     return fold_tell(folding, trial->line,
                      &(struct event){.kind = EVENT_EPOCH_REPORTED, .reported = &reported});
 }
@@ -186,7 +186,6 @@ int job_state_fold_body(struct job_state *state, const struct store_event *event
     if (code == 0) {
         state->number = event->number;
         state->last_us = event->time_us;
-        job_lines_tell_left(state);
     }
     return code;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "job/decide/data_growth.h"
 #include "job/decide/line.h"
 
 /* Tells the policy: a recurrence begins for it with the first try in which it decides something. */
@@ -147,16 +148,17 @@ int fold_profiled(struct folding *folding)
     if (record_read_profiled(folding->body, record, &why) < 0)
         code = fold_refuse(folding, &why);
     if (code == 0 && trial != NULL) {
+        const double units = data_growth_units(fold_line(folding), trial, record->units_per_epoch);
         const struct profile_measured measured = {.batch = trial->batch,
                                                   .points = record->points,
                                                   .count = record->count,
-                                                  .units_per_epoch = record->units_per_epoch};
+                                                  .units_per_epoch = units};
 
         if (record->folded)
             code = fold_tell(folding, trial->line,
                              &(struct event){.kind = EVENT_PROFILE_MEASURED, .measured = &measured});
         if (code == 0 && record->folded) {
-            fold_line(folding)->facts[trial->batch].units_per_epoch = record->units_per_epoch;
+            fold_line(folding)->facts[trial->batch].units_per_epoch = units;
             fold_line(folding)->parts[trial->batch].count = 0;
         }
         trial->wants_profile = false;

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "job/decide/data_growth.h"
 #include "job/decide/line.h"
 
 /* A trial that had to make room for another try tells nothing about its batch size. */
@@ -33,6 +34,7 @@ static int tell_end(const struct folding *folding, const struct ended_record *re
     const struct job_trial *trial = folding->trial;
     const struct job_line *line = fold_line(folding);
     const struct job_recurrence *recurrence = job_state_recurrence(folding->state, trial->recurrence);
+    const double growth = data_growth_of(line, trial, 0.0);
     const struct trial_ended ended = {
         .trial = trial->index,
         .late = trial->lost,
@@ -45,10 +47,8 @@ static int tell_end(const struct folding *folding, const struct ended_record *re
         .epochs = record->epochs,
         .crashed = record->outcome == TRIAL_CRASHED,
         .by_itself = ended_by_itself(folding->state, record),
-        .energy_j = record->energy_j,
-        .time_s = record->time_s,
-        .dearer = trial->wants_profile ? job_line_dearer(line, trial->batch) : 0.0};
-
+        .energy_j = record->energy_j / growth,
+        .time_s = record->time_s / growth};
     return fold_tell(
         folding, trial->line,
         &(struct event){.kind = trial->counted ? EVENT_TRIAL_ENDED : EVENT_TRIAL_SEEN, .ended = &ended});
@@ -74,6 +74,7 @@ static int fold_expiry(struct folding *folding, const struct ended_record *recor
 static void observe(const struct folding *folding, const struct ended_record *record)
 {
     const struct job_trial *trial = folding->trial;
+    double growth = data_growth_of(fold_line(folding), trial, 0.0);
 
     if (outcome_observed(learned(record)))
         job_line_observe(fold_line(folding),
@@ -82,8 +83,8 @@ static void observe(const struct folding *folding, const struct ended_record *re
                                                     .profiled = trial->profiles,
                                                     .reached = record->outcome == TRIAL_REACHED,
                                                     .epochs = record->epochs,
-                                                    .energy_j = record->energy_j,
-                                                    .time_s = record->time_s});
+                                                    .energy_j = record->energy_j / growth,
+                                                    .time_s = record->time_s / growth});
 }
 
 /* Cuts between characters, so that the text stays UTF-8. */

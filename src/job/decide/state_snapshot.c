@@ -81,6 +81,7 @@ static void save_line(const struct job_line *line, struct buffer *bytes)
     bytes_put_u64(bytes, line->recurrences);
     bytes_put_u64(bytes, line->baseline_runs);
     bytes_put_double(bytes, line->baseline_time_s);
+    bytes_put_double(bytes, line->growth);
     for (size_t i = 0; i < line->spec->batch_count; i++) {
         const struct batch_facts *facts = &line->facts[i];
 
@@ -99,6 +100,7 @@ static void save_line(const struct job_line *line, struct buffer *bytes)
         bytes_put_double(bytes, facts->final.mean);
         bytes_put_double(bytes, facts->final.squares);
         bytes_put_u64(bytes, facts->worse);
+        bytes_put_double(bytes, facts->first_steps);
         bytes_put_u64(bytes, facts->crashed);
         bytes_put_u64(bytes, facts->silent);
         bytes_put_text(bytes, facts->crash_text);
@@ -116,6 +118,7 @@ static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct 
     line->recurrences = bytes_u64(bytes);
     line->baseline_runs = bytes_u64(bytes);
     line->baseline_time_s = bytes_double(bytes);
+    line->growth = bytes_double(bytes);
     for (size_t i = 0; i < line->spec->batch_count && code == 0; i++) {
         struct batch_facts *facts = &line->facts[i];
 
@@ -134,6 +137,7 @@ static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct 
         facts->final.mean = bytes_double(bytes);
         facts->final.squares = bytes_double(bytes);
         facts->worse = bytes_bool(bytes);
+        facts->first_steps = bytes_double(bytes);
         facts->crashed = bytes_u64(bytes);
         facts->silent = bytes_u64(bytes);
         bytes_text(bytes, facts->crash_text, sizeof facts->crash_text);
@@ -176,10 +180,20 @@ static int load_line(struct job_state *state, struct bytes_reader *bytes, struct
 
 static void save_trial(const struct job_trial *trial, struct buffer *bytes)
 {
-    const double numbers[] = {trial->limit_w,        trial->heartbeat_s,       trial->metric,
-                              trial->past_energy_j,  trial->past_time_s,       trial->energy_j,
-                              trial->time_s,         trial->longest_s,         trial->decided_energy_j,
-                              trial->decided_time_s, trial->reference_per_kwh, trial->progress.best};
+    const double numbers[] = {trial->limit_w,
+                              trial->heartbeat_s,
+                              trial->metric,
+                              trial->past_energy_j,
+                              trial->past_time_s,
+                              trial->energy_j,
+                              trial->time_s,
+                              trial->longest_s,
+                              trial->decided_energy_j,
+                              trial->decided_time_s,
+                              trial->reference_per_kwh,
+                              trial->progress.best,
+                              trial->growth,
+                              trial->steps};
     const bool marks[] = {trial->wants_profile, trial->profiles, trial->counted,
                           trial->capped,        trial->last_try, trial->decided,
                           trial->lost,          trial->silent,   trial->reported};
@@ -207,10 +221,20 @@ static void save_trial(const struct job_trial *trial, struct buffer *bytes)
 
 static void load_trial(const struct job_state *state, struct bytes_reader *bytes, struct job_trial *trial)
 {
-    double *const numbers[] = {&trial->limit_w,        &trial->heartbeat_s,       &trial->metric,
-                               &trial->past_energy_j,  &trial->past_time_s,       &trial->energy_j,
-                               &trial->time_s,         &trial->longest_s,         &trial->decided_energy_j,
-                               &trial->decided_time_s, &trial->reference_per_kwh, &trial->progress.best};
+    double *const numbers[] = {&trial->limit_w,
+                               &trial->heartbeat_s,
+                               &trial->metric,
+                               &trial->past_energy_j,
+                               &trial->past_time_s,
+                               &trial->energy_j,
+                               &trial->time_s,
+                               &trial->longest_s,
+                               &trial->decided_energy_j,
+                               &trial->decided_time_s,
+                               &trial->reference_per_kwh,
+                               &trial->progress.best,
+                               &trial->growth,
+                               &trial->steps};
     bool *const marks[] = {&trial->wants_profile, &trial->profiles, &trial->counted,
                            &trial->capped,        &trial->last_try, &trial->decided,
                            &trial->lost,          &trial->silent,   &trial->reported};
@@ -287,7 +311,6 @@ static void save_body(const struct job_state *state, struct buffer *bytes)
     put_i64(bytes, state->last_us);
     bytes_put_u64(bytes, state->trials);
     bytes_put_u64(bytes, state->recurrences);
-    bytes_put_u64(bytes, state->recurrences_end);
     bytes_put_u64(bytes, state->line_count);
     for (size_t i = 0; i < state->line_count; i++)
         save_line(&state->lines[i], bytes);
@@ -352,7 +375,6 @@ static void load_numbers(struct job_state *state, struct bytes_reader *bytes)
     state->last_us = get_i64(bytes);
     state->trials = bytes_u64(bytes);
     state->recurrences = bytes_u64(bytes);
-    state->recurrences_end = bytes_u64(bytes);
 }
 
 static int load_tables(struct job_state *state, struct bytes_reader *bytes, struct fly_error *out_error)
@@ -392,7 +414,5 @@ int job_state_load(struct job_state *state, const void *bytes, size_t length,
     if (code != 0)
         return code;
     load_numbers(state, &reader);
-    code = reader.failed ? 1 : load_tables(state, &reader, out_error);
-    job_lines_tell_left(state);
-    return code;
+    return reader.failed ? 1 : load_tables(state, &reader, out_error);
 }

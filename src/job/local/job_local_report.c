@@ -131,6 +131,7 @@ static int report_in_vain(struct local_change *change, const struct job_epoch *e
                                   .energy_j = epoch->energy_j,
                                   .time_s = epoch->time_s,
                                   .reference_per_kwh = epoch->reference_per_kwh,
+                                  .steps = epoch->steps,
                                   .answer = JOB_STOP,
                                   .stop = JOB_STOP_ENDED,
                                   .late = true};
@@ -224,6 +225,7 @@ static int report_open(struct local_change *change, const struct job_trial *tria
                                   .energy_j = epoch->energy_j,
                                   .time_s = epoch->time_s,
                                   .reference_per_kwh = epoch->reference_per_kwh,
+                                  .steps = epoch->steps,
                                   .afterwards = epoch->afterwards,
                                   .late = trial->lost,
                                   .total_energy_j = trial->past_energy_j + epoch->energy_j,

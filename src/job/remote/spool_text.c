@@ -58,6 +58,7 @@ static const struct shape_field report_rows[] = {
     {AS("energy_j", epoch.energy_j), NUMBER},
     {AS("time_s", epoch.time_s), NUMBER},
     {AS("reference_per_kwh", epoch.reference_per_kwh), NUMBER, SINCE_0_2},
+    {AS("steps", epoch.steps), SHAPE_IS_U32(0, UINT32_MAX), .need = SHAPE_SPARING},
 };
 
 static const struct shape_field end_rows[] = {

@@ -111,6 +111,8 @@ struct fly_session {
     struct job_proposal proposal;
     struct mono_time begin;  /* when this attempt began */
     struct step_count count; /* steps of this attempt */
+    uint64_t steps_told;     /* of these, those before the newest report */
+    bool uncounted;          /* some steps were not counted */
     fly_window window;
     bool window_open;
     bool resumed;          /* the program said how far its checkpoint is */

@@ -49,6 +49,25 @@ static double wait_for_energy_j(struct fly_session *session)
     return energy_j;
 }
 
+/*
+ * Counts the steps since the report before; 0: not known. A later attempt may begin within an epoch. A
+ * program that tells no steps may have told how many samples an epoch has.
+ */
+static uint32_t take_steps(struct fly_session *session)
+{
+    uint64_t begun = session->count.begun, before = session->steps_told;
+    bool whole = session->reported || (session->proposal.attempt <= 1 && !session->resumed);
+    uint64_t batch_size = session->proposal.batch_size;
+    uint64_t told = (session->options.samples_per_epoch + batch_size - 1) / batch_size;
+
+    session->steps_told = begun;
+    if (session->uncounted || !whole || begun < before || begun - before > UINT32_MAX)
+        return 0;
+    if (begun == 0)
+        return told <= UINT32_MAX ? (uint32_t)told : 0;
+    return (uint32_t)(begun - before);
+}
+
 /* Measures what the ranks took up to the newest epoch. */
 static struct job_epoch measure(struct fly_session *session, double metric)
 {
@@ -63,7 +82,8 @@ static struct job_epoch measure(struct fly_session *session, double metric)
                               .metric = isfinite(metric) ? metric : NAN,
                               .energy_j = energy_j[0],
                               .time_s = time_s[0],
-                              .reference_per_kwh = session_account_reference_per_kwh(session)};
+                              .reference_per_kwh = session_account_reference_per_kwh(session),
+                              .steps = take_steps(session)};
 }
 
 /* Replaces the session's own answer by the log's. */

@@ -44,7 +44,6 @@ static struct job_question question_of(const struct fly_session *session, uint32
         .run = session->run,
         .submission = session->submission,
         .tries = options->tries == FLY_SESSION_ALWAYS ? 0 : options->tries,
-        .recurrences_left = options->recurrences_left,
         .finish_by_us = options->finish_by_unix_s * 1000000,
         .heartbeat_s = session->beat_s,
         .origin = {session->user, session->account, session->host, session->gpus},
@@ -185,6 +184,8 @@ void session_begin_try(struct fly_session *session)
     session->over = session->reached = session->failed = session->released = false;
     session->progress = target_progress_none;
     session->count = (struct step_count){0};
+    session->steps_told = 0;
+    session->uncounted = false;
     session->resumed = session->reported = session->stopped = false;
     session->energy_j = session->time_s = NAN;
     session->begin = session->clock->now(session->clock->state);
