@@ -179,7 +179,8 @@ def expected_job(run, job):
 
 def close(found, expected):
     if isinstance(expected, (int, float)) and not isinstance(expected, bool) and found is not None:
-        return math.isclose(found, expected, rel_tol=2e-5, abs_tol=1e-9)
+        # The end of an interval may be near 0 while its half width, and so the error of its quantile, is not.
+        return math.isclose(found, expected, rel_tol=2e-5, abs_tol=1e-4)
     return found == expected
 
 
