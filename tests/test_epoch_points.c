@@ -111,6 +111,11 @@ static void test_stopped_default(void **state)
     add(OTHER, REASON_SAMPLED, TRIAL_STOPPED, 30, 150, 100);
     add(OTHER, REASON_SAMPLED, TRIAL_REACHED, 10, 150, 100);
     assert_int_equal(points_of(OTHER).epochs, 40);
+    /* A bound is on the time of a run that reaches its target; runs in vain make another necessary. */
+    history.objective.max_slowdown = 1.03;
+    assert_int_equal(points_of(OTHER).epochs, 10);
+    add(OTHER, REASON_SAMPLED, TRIAL_NOT_REACHED, 20, 150, 100);
+    assert_int_equal(points_of(OTHER).epochs, 30);
 }
 
 /* From four trials on; wider for fewer, and for those that fail; none of nothing. */

@@ -289,6 +289,7 @@ static struct pair pair_of(const struct pair_bound *bound, const struct belief *
     if (arm->run_epochs > 0.0) {
         pair.log_over = portable_log(arm->run_s / arm->run_epochs) - log_allowed_s;
         pair.keeps = pair.log_over <= -margin(pair.variance);
+        pair.log_cost_known = pair.log_over <= 0.0 ? 0.0 : INFINITY;
     } else {
         guess_point(bound, belief, batch, log_allowed_s, &pair);
     }

@@ -25,7 +25,8 @@ static const struct cli_option options[] = {
 };
 
 static const char basis[] =
-    "the epochs that trials took, failed ones included, for each that reached the target, times what an "
+    "the epochs that trials took, failed ones included (within a bound on the slowdown, without those that "
+    "were stopped), for each that reached the target, times what an "
     "epoch takes by the profile of the batch size, brought to the level of whole trials";
 
 static const char *const left_out[LEFT_OUT_REASON_COUNT] = {

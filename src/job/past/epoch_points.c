@@ -63,7 +63,7 @@ static enum trials_wanted wanted_of(const struct job_history *history, size_t ma
         .history = history, .machine = machine, .batch_size = batch_size, .wanted = WANT_UNSTOPPED};
 
     if (batch_size != history->definition.default_batch_size)
-        return WANT_ALL;
+        return isfinite(history->objective.max_slowdown) ? WANT_UNSTOPPED : WANT_ALL;
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *trial = &history->rows[i];
 

@@ -12,6 +12,9 @@
  * what the trials took that ran under it alone. A trial that measured a profile ran under several limits, and
  * counts for none.
  *
+ * Tries that were stopped count: their epochs had to be paid for. In a job with a bound on the slowdown they
+ * do not, since the bound is on the time of a run that reaches its target.
+ *
  * For the default batch size, the epochs that a model takes come only from runs of the default that count as
  * such (savings.h), if one of them reached the target; otherwise from all trials that were not stopped. What
  * these runs took under the highest limit is the point of that limit; all trials contribute to what an epoch
