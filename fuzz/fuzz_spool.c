@@ -21,7 +21,8 @@ static bool same(const struct spool_entry *a, const struct spool_entry *b)
     case SPOOL_END:
         return strcmp(a->end.job, b->end.job) == 0 && a->end.outcome == b->end.outcome;
     case SPOOL_RUN:
-        return definition_compare(&a->run.definition, &b->run.definition, NULL) == 0 &&
+        return definition_compare(&a->run.definition, a->run.definition.policy, &b->run.definition, NULL) ==
+                   0 &&
                strcmp(a->run.question.request, b->run.question.request) == 0 &&
                strcmp(a->run.question.origin.gpus, b->run.question.origin.gpus) == 0 &&
                a->run.question.ran_batch_size == b->run.question.ran_batch_size &&

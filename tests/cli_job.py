@@ -119,6 +119,8 @@ def test_wrong_settings():
         (("--pin=48",), "batch size 48 is not one of its batch sizes"),
         (("--pin=64,-150",), "as in 64,150"),
         (("--control-every=-1",), "a whole number"),
+        (("--recurrences-left=-1",), "a whole number"),
+        (("--policy=zues",), "did you mean 'zeus'?"),
     ]:
         refused(64, words, "set", "words", *arguments)
     tap.equal(log("words"), before)

@@ -215,6 +215,34 @@ def test_target_hold():
         tap.contains(shown.stdout, "; a metric of at least 1 in 3 reports in a row within 12 epochs, where the best so far counts.\n")
 
 
+def test_what_the_policy_is_told():
+    """Without --policy a new job is searched by bayes, and one on record keeps its own; zeus gets its window."""
+    fresh()
+
+    def shown():
+        words = [FLYBALL, "job", "show", "job"]
+        text = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True).stdout
+        return text, json.loads(subprocess.run([*words, "--format=json"], env=environment(), capture_output=True, text=True, check=True).stdout)
+
+    with machine(*EXACT, gpus=1):
+        result, said = run("epochs=32:2", definition=[*DEFINITION, "--no-default"], options=["--recurrences-left", "3"])
+        tap.equal((tries(said), said["log_unavailable"]), ([(32, "reached")], None), result.stderr)
+        text, job = shown()
+        tap.equal([job["policy"], job["recurrences_left"], *(job["definition"].get(name) for name in ("policy", "auto_policy_version", "no_default"))],
+                  ["bayes", 2, "bayes", 1, True])
+        for words in ("policy bayes: ", "32 (the first)", "2 more recurrences are expected", "the job has no default to compare with"):
+            tap.contains(text, words)
+        for options, told in ((["--policy", "zeus"], None), (["--policy", "auto"], None), (["--policy", "grid"], 'policy ("bayes", now "grid")')):
+            result, said = run("epochs=32:2", definition=[*DEFINITION, "--no-default"], options=options)
+            tap.contains(said["log_unavailable"] or "none", told or "none")
+        subprocess.run([FLYBALL, "job", "set", "job", "--policy", "grid", "--recurrences-left", "0"], env=environment(), check=True)
+        _, job = shown()
+        tap.equal((job["policy"], job["definition"]["policy"], job["recurrences_left"]), ("grid", "bayes", None))
+        result, said = run("epochs=32:2", definition=[*DEFINITION, "--policy", "zeus", "--window", "5"], job="other")
+        stated = subprocess.run([FLYBALL, "job", "show", "other", "--format=json"], env=environment(), capture_output=True, text=True, check=True)
+        tap.equal(json.loads(stated.stdout)["definition"]["window"], 5)
+
+
 def test_somebody_else_starts_again():
     """With --tries 0 a try that we ended exits with 75, and the next process makes the next try of the same night."""
     fresh()

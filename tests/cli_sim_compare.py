@@ -104,14 +104,16 @@ def test_scenarios():
         rows, _ = rows_of(name, *SMALL, "--policy=zeus,bayes,hill-climb,zeus-one-round,bandit", "--scenario=all")
         of_all = [row for row in rows if (row["jobs"], row["recurrences"]) == ("synthetic", 10)]
         scenarios = list(dict.fromkeys(row["scenario"] for row in rows))
-        tap.equal((scenarios[0], len(scenarios), len(of_all)), ("steady", 20, 20 * 7))
+        tap.equal((scenarios[0], len(scenarios), len(of_all)), ("steady", 22, 22 * 7))
         for row in of_all:
             if row["policy"] == "default":
                 tap.equal((row["dear_runs_percent"], row["near_default_jobs_percent"], row["ended_early_runs"]), (0.0, 100.0, 0))
             if row["policy"] == "zeus" and row["scenario"].startswith(("other", "wrong")): # it brings nothing
                 alike = next(other for other in of_all if (other["policy"], other["scenario"]) == ("zeus", "steady"))
                 tap.equal({**row, "scenario": "steady"}, alike)
+            tap.equal(row["beyond_bound_runs_percent"] is None, not row["scenario"].startswith("bound"))
             if row["policy"] == "oracle":
+                tap.equal(row["beyond_bound_runs_percent"] in (None, 0.0), True)
                 tap.equal(abs(row["regret_mean_optimal_runs"]) < 2.0, True, row)
         steady, _ = rows_of(name, *SMALL, "--policy=zeus,bayes,hill-climb,zeus-one-round,bandit")
         tap.equal(steady, [row for row in rows if row["scenario"] == "steady"])

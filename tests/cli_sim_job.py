@@ -387,6 +387,30 @@ def test_profile_window_shortens_the_first_epoch():
                arguments=[f"--profile-window={value}"])
 
 
+def test_objectives():
+    """Eta is one spelling of an objective; a bound holds for what is best and for what policies run."""
+    box = Sandbox()
+    arguments = ["--policy=bayes,zeus", "--workload=squad", "--seeds=1-2", "--recurrences=30"]
+    document, tries = box.simulate(*arguments, "--eta=0.3")
+    tap.equal("objective" in document["settings"] or "max_slowdown" in document["settings"], False)
+    for spelled in (["--objective=cost:0.3"], ["--objective=cost:0.3", "--max-slowdown=1000x"]):
+        same, also = box.simulate(*arguments, *spelled)
+        tap.equal((same["rows"], also), (document["rows"], tries))
+        tap.equal((same["settings"]["eta"], same["settings"]["objective"]), (0.3, "cost:0.3"))
+    energy, tries = box.simulate(*arguments, "--objective=energy")
+    for other in ("carbon", "money"):
+        tap.equal(box.simulate(*arguments, f"--objective={other}")[1], tries, f"{other} is energy without a grid")
+    bounded, within = box.simulate(*arguments, "--objective=energy", "--max-slowdown=3%")
+    tap.equal(bounded["settings"]["max_slowdown"], 1.03)
+    tap.equal(within != tries, True, "the bound changes what runs")
+    for arguments, *words in ((["--objective=energy", "--eta=0.5"], "--objective and --eta", "give one"),
+                              (["--objective=lowest-limit"], "'lowest-limit'", "carbon or money"),
+                              (["--objective=cost:2"], "'cost:2'", "'--objective'"),
+                              (["--max-slowdown=3"], "'3'", "3% or 1.03x"),
+                              (["--max-slowdown=3%", "--drift=jump"], "bound", "drift")):
+        refuse(64, *words, arguments=arguments)
+
+
 def test_list_of_workloads():
     box = Sandbox()
     document, _ = box.simulate("--workload=squad,cifar100", "--seeds=1-2")

@@ -85,6 +85,23 @@ static uint32_t cap(const struct life *life, const struct world *world, size_t b
     return epochs;
 }
 
+/* As it ends under limits under which it costs so many times as much, which is told. */
+static void end_dearer(struct life *life, const struct world *world, size_t batch, double epochs,
+                       double dearer)
+{
+    const struct trial_ended ended = {.trial = life->decider.trials - 1,
+                                      .recurrence = life->recurrences,
+                                      .batch = batch,
+                                      .limit_w = 200,
+                                      .outcome = TRIAL_REACHED,
+                                      .epochs = epochs,
+                                      .energy_j = epochs * dearer * epoch_energy_j(world, batch),
+                                      .time_s = epochs * dearer * world->epoch_s[batch],
+                                      .dearer = dearer};
+
+    tell(life, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
+}
+
 static void end(struct life *life, const struct world *world, size_t batch, double epochs, bool reached)
 {
     const struct trial_ended ended = {.trial = life->decider.trials - 1,
@@ -336,6 +353,32 @@ static void test_left_after_profile(void **state)
     arena_deinit(&life.arena);
 }
 
+/* A run too short for a whole profile is believed to cost what it would under the best limit. */
+static void test_short_run(void **state)
+{
+    static const double dearer[] = {0.0, 1.0, 4.0};
+    struct buffer bytes[COUNT(dearer)];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(dearer); i++) {
+        struct life life;
+
+        begin(&life, 0.0);
+        recur(&life, &larger_is_better, NULL, NULL);
+        if (dearer[i] > 0.0)
+            end_dearer(&life, &larger_is_better, 4, 22, dearer[i]);
+        else
+            end(&life, &larger_is_better, 4, 22, true);
+        buffer_init(&bytes[i], 1 << 16);
+        decider_save(&life.decider, &bytes[i]);
+        arena_deinit(&life.arena);
+        assert_int_equal(bytes[i].length, bytes[0].length);
+        assert_memory_equal(bytes[i].data, bytes[0].data, bytes[0].length);
+    }
+    for (size_t i = 0; i < COUNT(dearer); i++)
+        buffer_deinit(&bytes[i]);
+}
+
 /* What does not fit, or was given up, is not proposed, even if nothing else is known. */
 static void test_barred(void **state)
 {
@@ -434,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_level),
         cmocka_unit_test(test_left_after_profile),
         cmocka_unit_test(test_barred),
+        cmocka_unit_test(test_short_run),
         cmocka_unit_test(test_seen),
         cmocka_unit_test(test_refusals),
     };

@@ -94,6 +94,7 @@ struct ran {
     double regret[POSITIONS];
     struct recurrence totals[POSITIONS];
     uint8_t dear[POSITIONS];
+    double slowness[POSITIONS];
 };
 
 static void run(const struct batch_policy *policy, unsigned burst, bool rest_at_default, struct ran *out_ran)
@@ -111,6 +112,7 @@ static void run(const struct batch_policy *policy, unsigned burst, bool rest_at_
     out_ran->curve.regret = out_ran->regret;
     out_ran->curve.totals = out_ran->totals;
     out_ran->curve.dear = out_ran->dear;
+    out_ran->curve.slowness = out_ran->slowness;
     assert_int_equal(comparison_run(&plan, &out_ran->comparison, NULL), 0);
 }
 
@@ -176,6 +178,23 @@ static void test_dear_recurrences_are_counted(void **state)
     assert_int_equal(ours.dear[2], 3);
 }
 
+/* Twice the default's expected time at its highest limit is allowed: the default takes half of it. */
+static void test_choices_are_held_against_the_bound(void **state)
+{
+    const struct fly_objective objective = {.kind = FLY_OBJECTIVE_ENERGY, .max_slowdown = 2.0};
+    struct ran ours;
+
+    (void)state;
+    tell_default();
+    run(&told_policy, 1, true, &ours);
+    assert_true(isnan(ours.slowness[0]));
+    workload.spec.objective = &objective;
+    run(&told_policy, 1, true, &ours);
+    workload.spec.objective = NULL;
+    for (size_t i = 0; i < POSITIONS; i++)
+        check_close(ours.slowness[i], 0.5, 1e-12);
+}
+
 static void test_bursts(void **state)
 {
     struct ran alone, ours;
@@ -233,6 +252,7 @@ int main(void)
         cmocka_unit_test(test_rest_is_the_defaults),
         cmocka_unit_test(test_failed_tries_are_paid_too),
         cmocka_unit_test(test_dear_recurrences_are_counted),
+        cmocka_unit_test(test_choices_are_held_against_the_bound),
         cmocka_unit_test(test_bursts),
         cmocka_unit_test(test_burst_that_ends),
         cmocka_unit_test(test_searches_run_in_bursts),

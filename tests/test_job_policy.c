@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which policy a recurring job has: the one named, the one decided on for it, or the one set later. */
+/*
+ * Which policy a recurring job has: the one named, the one decided on for it, or the one set later; and what
+ * the policy is told of the job's end, and of a job without a default.
+ */
 #include "job_fixture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "job/core/decision_numbers.h"
 #include "job/core/definition.h"
+#include "job/core/trial_past.h"
 
 enum { MANY = 65, RUNS = 6 };
 
@@ -151,12 +156,175 @@ static void test_set_learns_from_the_past(void **state)
     assert_string_equal(show().policy, "default");
 }
 
+/* ---- how many recurrences are left ---- */
+
+/* Runs the default so often that another batch size is worth a trial to a job that goes on for long. */
+static void run_default(struct job_question *question, int runs)
+{
+    struct job_registered registered;
+    struct fly_error error;
+
+    check_fine(define("default", &registered, &error), error);
+    question->tries = 3;
+    for (int i = 0; i < runs; i++)
+        job_fixture_train(&fixture, question, 3, 1000, 10, 0.95, NULL);
+    check_fine(set("bayes", &error), error);
+}
+
+static void test_nothing_is_explored_before_the_end(void **state)
+{
+    struct job_question question = job_fixture_question("job");
+    struct job_proposal proposal;
+
+    (void)state;
+    run_default(&question, RUNS);
+    question.recurrences_left = 1;
+    question.submission = "last";
+    proposal = job_fixture_propose(&fixture, &question);
+    assert_int_equal(proposal.reason, REASON_BEST_SEEN);
+    assert_int_equal(proposal.batch_size, 32);
+    assert_int_equal(show().recurrences_left, 0);
+    job_fixture_over(&fixture, proposal.trial, 1, TRIAL_CRASHED);
+    /* A further try of the same recurrence announces no other one. */
+    job_fixture_over(&fixture, job_fixture_propose(&fixture, &question).trial, 1, TRIAL_CRASHED);
+    assert_int_equal(job_fixture_count(&fixture, "job", "set", 0), 2); /* with that of the policy */
+    /* It goes on all the same: then nothing is known. */
+    question.recurrences_left = 0;
+    question.submission = "";
+    assert_int_equal(job_fixture_propose(&fixture, &question).reason, REASON_EXPLORE);
+}
+
+static void test_announced_once(void **state)
+{
+    struct job_question question = job_fixture_question("job");
+    struct fly_error error;
+
+    (void)state;
+    run_default(&question, RUNS);
+    check_fine(
+        at()->set(fixture.jobs.self,
+                  &(struct job_setting){
+                      .job = "job", .pin_limit_w = NAN, .set_recurrences_left = true, .recurrences_left = 3},
+                  &error),
+        error);
+    assert_int_equal(show().recurrences_left, 3);
+    question.recurrences_left = 3; /* as is known */
+    job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, NULL);
+    assert_int_equal(show().recurrences_left, 2);
+    assert_int_equal(job_fixture_count(&fixture, "job", "set", 0), 2);
+    question.recurrences_left = 1000;
+    job_fixture_reopen(&fixture);
+    job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, NULL);
+    assert_int_equal(show().recurrences_left, 999);
+    assert_int_equal(job_fixture_count(&fixture, "job", "set", 0), 3);
+}
+
+/* ---- without a default ---- */
+
+static void test_no_default(void **state)
+{
+    struct job_definition definition = job_fixture_definition("job");
+    struct job_setting setting = {
+        .job = "job", .pin_limit_w = NAN, .set_control_every = true, .control_every = 5};
+    struct job_registered registered;
+    struct fly_error error;
+
+    (void)state;
+    definition.no_default = true;
+    definition.control_every = 10;
+    check_fails(at()->define(fixture.jobs.self, &definition, &registered, &error), FLY_EUSAGE, error,
+                "control_every");
+    definition.control_every = 0;
+    definition.objective.max_slowdown = 1.03;
+    check_fails(at()->define(fixture.jobs.self, &definition, &registered, &error), FLY_EUSAGE, error,
+                "it has no default");
+    definition.objective.max_slowdown = INFINITY;
+    check_fine(at()->define(fixture.jobs.self, &definition, &registered, &error), error);
+    assert_true(show().definition.no_default);
+    check_fails(at()->set(fixture.jobs.self, &setting, &error), FLY_EUSAGE, error, "control_every");
+    setting.control_every = 0;
+    setting.set_objective = true;
+    setting.objective = (struct fly_objective){FLY_OBJECTIVE_ENERGY, 0.0, 1.03};
+    check_fails(at()->set(fixture.jobs.self, &setting, &error), FLY_EUSAGE, error, "it has no default");
+    setting.objective.max_slowdown = INFINITY;
+    check_fine(at()->set(fixture.jobs.self, &setting, &error), error);
+    definition.no_default = false;
+    check_fails(at()->define(fixture.jobs.self, &definition, &registered, &error), FLY_ECONFLICT, error,
+                "no_default (true, now none)");
+}
+
+/* ---- why ---- */
+
+static struct decision_numbers numbers_of(uint64_t trial)
+{
+    struct store_query query = {.trial = trial};
+    struct trial_past past = trial_past_empty;
+    struct decision_numbers numbers;
+    struct fly_error error;
+
+    check_fine(at()->read(fixture.jobs.self, "job", &query, trial_past_visit, &past, &error), error);
+    decision_numbers_read(past.record.numbers, &numbers);
+    trial_past_deinit(&past);
+    return numbers;
+}
+
+static struct decision_candidate candidate(const struct decision_numbers *numbers, uint32_t size)
+{
+    struct decision_candidate found = {0};
+
+    for (size_t i = 0; i < numbers->outlook.candidate_count; i++) {
+        if (numbers->outlook.candidates[i].batch_size == size)
+            found = numbers->outlook.candidates[i];
+    }
+    return found;
+}
+
+static void test_why(void **state)
+{
+    struct job_question question = job_fixture_question("job");
+    struct decision_candidate chosen, best;
+    struct decision_numbers numbers;
+    struct job_proposal proposal;
+
+    (void)state;
+    run_default(&question, RUNS);
+    assert_false(numbers_of(1).has_outlook); /* of a policy without a model */
+    proposal = job_fixture_propose(&fixture, &question);
+    numbers = numbers_of(proposal.trial);
+    assert_true(numbers.has_outlook);
+    assert_int_equal(numbers.outlook.candidate_count, 5);
+    assert_int_equal(numbers.outlook.best_batch_size, 32);
+    check_double(numbers.outlook.following_recurrences, 50.0);
+    chosen = candidate(&numbers, proposal.batch_size);
+    best = candidate(&numbers, 32);
+    assert_true(chosen.may_run && chosen.worth_j > 0.0 && chosen.gain_j > 0.0);
+    assert_true(chosen.doubt > best.doubt && chosen.failure > best.failure);
+    assert_true(chosen.trial_cost_j > best.expected_cost_j &&
+                chosen.stop_cost_j > 1.0999 * best.expected_cost_j);
+    check_contains(proposal.why, "is explored: a trial of it costs about ");
+    check_contains(proposal.why, "in each of 50 recurrences that are expected to follow; it is stopped at ");
+    job_fixture_over(&fixture, proposal.trial, 1, TRIAL_CRASHED);
+    question.recurrences_left = 1;
+    question.submission = "last";
+    proposal = job_fixture_propose(&fixture, &question);
+    numbers = numbers_of(proposal.trial);
+    check_double(numbers.outlook.following_recurrences, 0.0);
+    check_contains(proposal.why, "batch size 32 is the best so far, at an expected ");
+    check_contains(proposal.why, "no trial of another is worth what it costs: the likeliest, ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        job_test(test_nobody_named_one),         job_test(test_named_and_kept),
-        job_test(test_many_batch_sizes),         job_test(test_set),
+        job_test(test_nobody_named_one),
+        job_test(test_named_and_kept),
+        job_test(test_many_batch_sizes),
+        job_test(test_set),
         job_test(test_set_learns_from_the_past),
+        job_test(test_nothing_is_explored_before_the_end),
+        job_test(test_announced_once),
+        job_test(test_no_default),
+        job_test(test_why),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
 /* A trial that its power profile ends, and how many steps an epoch is expected to have. */
 #include "job_fixture.h"
 
+#include "job/decide/line.h"
+
 static struct job_fixture fixture;
 
 static const struct job_backend *at(void)
@@ -191,13 +193,37 @@ static void test_others(void **state)
     }
 }
 
+/* What limits cost that a training could not leave, as the nearest profiled batch size shows. */
+static void test_dearer(void **state)
+{
+    static const struct batch_choice batches[] = {{16, NULL, 0}, {32, NULL, 0}, {64, NULL, 0}};
+    struct job_spec spec = {
+        .batches = batches, .batch_count = COUNT(batches), .max_power_w = 200, .eta = 1.0};
+    struct fly_power_point steep[] = {{100, 100, 1.0}, {150, 150, 1.0}, {200, 200, 1.0}};
+    struct fly_power_point flat[] = {{100, 110, 1.0}, {200, 121, 1.0}}, part[] = {{100, 9, 9}, {150, 9, 9}};
+    struct decider_profile profiles[COUNT(batches)] = {{.count = 0}};
+    struct profile_part parts[COUNT(batches)] = {{.count = 0}};
+    struct job_line line = {.spec = &spec, .decider = {.profiles = profiles}, .parts = parts};
+
+    (void)state;
+    check_double(job_line_dearer(&line, 0), 0.0);
+    profiles[0] = (struct decider_profile){.points = steep, .count = COUNT(steep)};
+    check_double(job_line_dearer(&line, 0), 0.0);
+    check_double(job_line_dearer(&line, 2), 2.0);
+    parts[2] = (struct profile_part){.points = part, .count = COUNT(part)};
+    check_double(job_line_dearer(&line, 2), 1.25);
+    profiles[1] = (struct decider_profile){.points = flat, .count = COUNT(flat)};
+    check_double(job_line_dearer(&line, 2), 1.0);
+    parts[2].count = 0;
+    check_double(job_line_dearer(&line, 2), 1.1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        job_test(test_left_after_profile),
-        job_test(test_profile_after_an_epoch),
-        job_test(test_steps_of_an_epoch),
-        job_test(test_others),
+        job_test(test_left_after_profile), job_test(test_profile_after_an_epoch),
+        job_test(test_steps_of_an_epoch),  job_test(test_others),
+        cmocka_unit_test(test_dearer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,9 +19,10 @@ struct run {
     struct policy_parameters parameters;
     const struct batch_policy *policy;
     uint64_t recurrences;
-    bool each_epoch;  /* reports each, not the first and last alone */
-    bool new_process; /* for each recurrence */
-    bool of_grid;     /* counts grams, of a grid whose intensity doubles every other trial */
+    bool each_epoch;     /* reports each, not the first and last alone */
+    bool new_process;    /* for each recurrence */
+    double max_slowdown; /* 0: no bound */
+    bool of_grid;        /* counts grams, of a grid whose intensity doubles every other trial */
 };
 
 static struct job_definition define(const struct run *run, uint32_t *sizes)
@@ -35,7 +36,8 @@ static struct job_definition define(const struct run *run, uint32_t *sizes)
     definition.batch_sizes = sizes;
     definition.batch_count = spec->batch_count;
     definition.default_batch_size = sizes[spec->default_batch];
-    definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, spec->eta, INFINITY};
+    definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, spec->eta,
+                                                  run->max_slowdown > 0.0 ? run->max_slowdown : INFINITY};
     if (run->of_grid) {
         definition.objective = (struct fly_objective){FLY_OBJECTIVE_CARBON, 0.5, INFINITY};
         definition.grid = "gb:national";
@@ -243,6 +245,30 @@ static void test_bayes(void **state)
     }
 }
 
+/* A bound on the slowdown, kept by the policy or for it, is kept in the same way in both. */
+static void test_bounds(void **state)
+{
+    static const struct batch_policy *const policies[] = {&batch_policy_bayes, &batch_policy_zeus,
+                                                          &batch_policy_grid};
+
+    (void)state;
+    for (size_t job = 0; job < known_job_count; job++) {
+        for (size_t i = 0; i < COUNT(policies); i++) {
+            struct run run = {.policy = policies[i],
+                              .recurrences = RECURRENCES,
+                              .parameters = {.beta = 2.0, .seed = 6, .profile_window = 0.1},
+                              .max_slowdown = 1.03,
+                              .new_process = job % 2 == 1};
+            const struct fly_objective objective = {FLY_OBJECTIVE_COST, 0.5, run.max_slowdown};
+
+            sim_tries_workload("v100", job, &run.workload);
+            run.workload.spec.objective = &objective;
+            check_run(&run);
+            workload_close(&run.workload);
+        }
+    }
+}
+
 /* A trace has no words for a grid, and needs none: the simulator of energy decides the same. */
 static void test_grid(void **state)
 {
@@ -279,10 +305,8 @@ static void test_policies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_jobs),
-        cmocka_unit_test(test_bayes),
-        cmocka_unit_test(test_policies),
-        cmocka_unit_test(test_grid),
+        cmocka_unit_test(test_known_jobs), cmocka_unit_test(test_bayes), cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_grid),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

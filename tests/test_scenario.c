@@ -207,6 +207,8 @@ static void test_each_changes_its_own(void **state)
                                          ? 0
                                          : 2 << (kind - SCENARIO_BURST_2));
         assert_true((plan.crash_share > 0.0) == (kind == SCENARIO_CRASHES));
+        assert_true((plan.workloads[0].spec.objective != NULL) ==
+                    (kind == SCENARIO_BOUND_3 || kind == SCENARIO_BOUND_10));
         assert_true((plan.transfers != NULL) == (kind >= SCENARIO_OTHER_GPU));
         scenario_end(&scenario);
     }

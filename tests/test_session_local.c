@@ -132,6 +132,7 @@ static void test_tries_until_a_model(void **state)
     log_begin(&scene);
     scene.options.run = NULL;
     scene.options.tries = 4;
+    scene.options.policy = "zeus"; /* tries every batch size */
     for (unsigned i = 0; i < 12; i++) {
         enum fly_answer answer;
 

@@ -338,7 +338,7 @@ static void test_defaults(void **state)
                                "{\"batch_sizes\":[8],\"default_batch_size\":8,\"max_epochs\":3}",
                                SHAPE_STRICT, &definition, &arena, &error),
                      0);
-    assert_string_equal(definition.policy, "zeus");
+    assert_string_equal(definition.policy, ""); /* nobody named one */
     assert_string_equal(definition.client, "");
     check_double(definition.beta, 2.0);
     check_double(definition.objective.max_slowdown, INFINITY);

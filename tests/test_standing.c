@@ -24,6 +24,7 @@ static const double energies[JOBS] = {0.5, 0.6, 1.2};
 static double kept_regrets[JOBS * POLICIES * SEEDS];
 static struct recurrence totals[JOBS * POLICIES * SEEDS];
 static uint8_t dear[JOBS * POLICIES * SEEDS];
+static double slowness[JOBS * POLICIES * SEEDS];
 static struct comparison comparisons[JOBS * POLICIES * SEEDS];
 static struct curve curves[JOBS * POLICIES * SEEDS];
 static const struct campaign_plan plan = {.workloads = workloads,
@@ -52,7 +53,9 @@ static int setup(void **state)
                                    .taken = 1,
                                    .regret = &kept_regrets[i],
                                    .totals = &totals[i],
-                                   .dear = &dear[i]};
+                                   .dear = &dear[i],
+                                   .slowness = &slowness[i]};
+        slowness[i] = job == 0 ? NAN : i % SEEDS == 0 ? 1.021 : 1.019; /* the first job has no bound */
     }
     return 0;
 }
@@ -87,6 +90,8 @@ static void test_figures(void **state)
     check_close(ours.time, 1.1 * cbrt(0.5 * 0.6 * 1.2), 1e-12);
     check_close(ours.worst_cost, 1.08, 1e-12);
     assert_int_equal(ours.worst_cost_job, 2);
+    check_close(ours.runs_beyond, 0.5, 1e-12);
+    assert_true(isnan(stand(0, 1, OURS).runs_beyond));
     check_close(ours.runs_dear, 1.0 / 6.0, 1e-12);
     check_close(ours.near_default, 2.0 / 3.0, 1e-12);
 }

@@ -161,6 +161,13 @@ struct fly_session_options {
     bool best_so_far;       /* the metric that counts is the best one reported so far */
     double max_metric_loss; /* with trains_on: a batch size whose final metric is surely worse than the
                                default's by more than this is left; 0: none is */
+
+    /* Of the job. */
+    uint32_t window; /* of the policy "zeus": how many results of a batch size count, newest first; 0: all */
+    bool no_default; /* the default batch size is only where the search begins: nothing is compared with it */
+
+    /* Of this submission and those that come. */
+    uint32_t recurrences_left; /* with this one: only what pays within them is explored; 0: not known */
 };
 
 /*

@@ -30,7 +30,8 @@ struct policy_parameters {
     uint32_t window; /* how many observations of a batch size count, newest first; 0: all */
     uint32_t seed;
     enum generator generator;
-    bool overlapping;   /* recurrences may be submitted while others run */
+    bool overlapping; /* recurrences may be submitted while others run */
+    bool no_default; /* the default batch size is only where the search begins, and nothing to compare with */
     size_t fixed_batch; /* the choice of the policy `fixed` */
     double fixed_limit_w;
     /* If not NULL: gives the choice of `fixed` for each recurrence, if that varies; gets fixed_context. */
@@ -54,10 +55,11 @@ enum { POLICY_WINDOW_MAX = 65536 };
 
 /* Asks what to run next. */
 struct batch_question {
-    uint64_t recurrence; /* from 0 */
-    uint32_t try_number; /* within the recurrence, from 0 */
-    uint64_t trial;      /* proposals made so far; selects this decision's random numbers */
-    uint64_t in_flight;  /* trials that were proposed and have not ended */
+    uint64_t recurrence;     /* from 0 */
+    uint32_t try_number;     /* within the recurrence, from 0 */
+    uint64_t trial;          /* proposals made so far; selects this decision's random numbers */
+    uint64_t in_flight;      /* trials that were proposed and have not ended */
+    double recurrences_left; /* that will begin, with this one if it is new; NAN: not known */
 };
 
 /* Asks how many epochs a proposed trial may run. */
@@ -65,7 +67,8 @@ struct epoch_question {
     size_t batch;
     double epoch_energy_j; /* at the trial's power limit */
     double epoch_time_s;
-    double highest_limit_w; /* of this batch size's profile, all GPUs together */
+    double highest_limit_w;  /* of this batch size's profile, all GPUs together */
+    double recurrences_left; /* that will still begin; NAN: not known */
 };
 
 /* Asks whether a trial goes on after an epoch. */
@@ -80,6 +83,25 @@ enum verdict {
     VERDICT_REACHED, /* the target was reached */
     VERDICT_EPOCHS,  /* max_epochs are done */
     VERDICT_COST,    /* the trial costs more than it may */
+};
+
+/*
+ * What a policy that models costs expects of a batch size. Costs are those of fly_cost, logarithms are
+ * natural.
+ */
+struct batch_outlook {
+    double expected_cost; /* of a run to the target */
+    double doubt;         /* standard deviation of what is believed of the logarithm of the mean cost */
+    double scatter;       /* standard deviation of the logarithm between runs */
+    double failure;       /* probability that a run does not reach its target */
+    double trial_cost; /* expected, of a trial that is stopped at stop_cost and what makes the model then */
+    double stop_cost;
+    double gain;      /* expected decrease of the cost of each following recurrence, by `runs` trials */
+    double following; /* how many recurrences are expected to follow */
+    double worth;     /* of the trials: what they gain in all of them, less what they cost beyond the best */
+    uint32_t runs;
+    bool is_best; /* the best known one, with which the others are compared */
+    bool may_run; /* it fits, and what is known reaches near enough to try it now */
 };
 
 struct batch_policy {
@@ -117,6 +139,12 @@ struct batch_policy {
      */
     int (*propose)(const void *state, const struct batch_question *question, struct proposal *out_proposal,
                    struct fly_error *out_error);
+
+    /*
+     * Says what it expects of each batch size, for people, at the same question; `outlooks` has an entry for
+     * each. Returns false when it has nothing to say. NULL: it never has.
+     */
+    bool (*explain)(const void *state, const struct batch_question *question, struct batch_outlook *outlooks);
 
     /*
      * Gives the epochs that a trial may run, 0 to max_epochs; 0 refuses the trial. Fails only with

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policy/batch_policy.h"
 #include "policy/bayes_belief.h"
 #include "policy/pair_bound.h"
 
@@ -99,6 +100,12 @@ double choice_stopped_cost(const struct choice *choice, size_t batch, size_t sto
  * that was, or at most an octave away.
  */
 bool choice_is_near(const struct choice *choice, size_t batch);
+
+/*
+ * Says what the choice rests on, for each batch size; runs of the best known one are stopped at `best_stop`.
+ * Returns false while none has reached its target.
+ */
+bool choice_explain(const struct choice *choice, double best_stop, struct batch_outlook *outlooks);
 
 /* Returns the batch size whose trial is worth most, or the best known one if none is worth its cost. */
 size_t choice_most_worth(const struct choice *choice);

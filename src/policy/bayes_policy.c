@@ -155,6 +155,13 @@ static struct choice open_choice(const struct bayes_state *state, const uint32_t
     return choice_open(&question, state->room);
 }
 
+/* Heeds how many recurrences follow, if that is known. */
+static void expect(struct choice *choice, double following)
+{
+    if (!isnan(following))
+        choice->question.horizon = fmax(following, 0.0);
+}
+
 /* ---- the fold ---- */
 
 /* A unit that is no part of an epoch says nothing of steps. */
@@ -245,7 +252,8 @@ static void fold_ended(struct bayes_state *state, const struct trial_ended *ende
         return;
     arm->tried = true;
     if (!arm->profiled) {
-        belief_take_cost(&state->belief, ended->batch, cost / ended->epochs, false);
+        belief_take_cost(&state->belief, ended->batch,
+                         cost / ended->epochs / (ended->dearer > 1.0 ? ended->dearer : 1.0), false);
         belief_fit_cost(&state->belief);
     }
     if (ended->outcome == TRIAL_REACHED)
@@ -347,12 +355,13 @@ static int bayes_propose(const void *opaque, const struct batch_question *questi
                          struct proposal *out_proposal, struct fly_error *out_error)
 {
     const struct bayes_state *state = opaque;
-    const struct choice choice = open_choice(state, state->pending, NULL);
+    struct choice choice = open_choice(state, state->pending, NULL);
     struct proposal proposal = {.batch = choice.best,
                                 .limit_rule = LIMIT_PROFILED,
                                 .reason = REASON_BEST_SEEN,
                                 .policy_version = batch_policy_bayes.version};
 
+    expect(&choice, question->recurrences_left - 1.0);
     if (choice.best == state->belief.count) {
         proposal.batch = least_doubtful(state);
         proposal.reason = REASON_EXPLORE;
@@ -367,12 +376,26 @@ static int bayes_propose(const void *opaque, const struct batch_question *questi
     return 0;
 }
 
-/* Returns what a trial with this cost of an epoch may cost; 0 if it should end at once. */
-static double stop_cost(const struct bayes_state *state, const struct epoch_cost *epoch)
+static bool bayes_explain(const void *opaque, const struct batch_question *question,
+                          struct batch_outlook *outlooks)
 {
-    const struct choice choice = open_choice(state, NULL, epoch->cost > 0.0 ? epoch : NULL);
+    const struct bayes_state *state = opaque;
+    struct choice choice = open_choice(state, state->pending, NULL);
+
+    expect(&choice, question->recurrences_left - 1.0);
+    return choice_explain(&choice, best_known_bound(&choice, state->doublings), outlooks);
+}
+
+/*
+ * Returns what a trial with this cost of an epoch may cost; 0 if it should end at once. `following`: how many
+ * recurrences will begin after it; NAN: not known.
+ */
+static double stop_cost(const struct bayes_state *state, const struct epoch_cost *epoch, double following)
+{
+    struct choice choice = open_choice(state, NULL, epoch->cost > 0.0 ? epoch : NULL);
     struct trial_worth worth;
 
+    expect(&choice, following);
     if (choice.best == state->belief.count)
         return INFINITY;
     if (epoch->batch == choice.best)
@@ -390,7 +413,8 @@ static int bayes_epoch_cap(const void *opaque, const struct epoch_question *ques
                                      fly_cost(state->spec->eta, state->spec->max_power_w,
                                               question->epoch_energy_j, question->epoch_time_s),
                                      question->epoch_time_s};
-    uint32_t epochs = early_stopping_epochs(stop_cost(state, &epoch), epoch.cost, state->spec->max_epochs);
+    double most = stop_cost(state, &epoch, question->recurrences_left);
+    uint32_t epochs = early_stopping_epochs(most, epoch.cost, state->spec->max_epochs);
 
     (void)out_error;
     *out_epochs = epochs > 0 || state->profile_window > 0.0 ? epochs : 1;
@@ -404,7 +428,7 @@ static bool bayes_choose_limit(const void *opaque, const struct profile_measured
     const struct bayes_state *state = opaque;
     const struct pair pair = pair_bound_of(&state->bound, &state->belief, measured->batch, measured);
 
-    if (!pair.held || !pair.has_point)
+    if (!pair.has_point)
         return false;
     *out_point = pair.point;
     return true;
@@ -462,6 +486,7 @@ const struct batch_policy batch_policy_bayes = {
     .create = bayes_create,
     .fold = bayes_fold,
     .propose = bayes_propose,
+    .explain = bayes_explain,
     .epoch_cap = bayes_epoch_cap,
     .choose_limit = bayes_choose_limit,
     .keeps_bound = bayes_keeps_bound,

@@ -14,6 +14,7 @@ int decider_init(struct decider *decider, const struct job_spec *spec, const str
         .policy = policy,
         .power = parameters->power != NULL ? parameters->power : &power_policy_cost,
         .arena = arena,
+        .recurrences_left = NAN,
     };
     decider->profiles = arena_alloc(arena, spec->batch_count, sizeof decider->profiles[0]);
     decider->streaks = arena_alloc(arena, spec->batch_count, sizeof decider->streaks[0]);
@@ -181,9 +182,20 @@ int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t
     const struct batch_question question = {.recurrence = recurrence,
                                             .try_number = try_number,
                                             .trial = decider->trials,
-                                            .in_flight = decider->trials - decider->ended};
+                                            .in_flight = decider->trials - decider->ended,
+                                            .recurrences_left = decider->recurrences_left};
 
     return decider->policy->propose(decider->policy_state, &question, out_proposal, out_error);
+}
+
+bool decider_explain(const struct decider *decider, struct batch_outlook *outlooks)
+{
+    const struct batch_question question = {.trial = decider->trials,
+                                            .in_flight = decider->trials - decider->ended,
+                                            .recurrences_left = decider->recurrences_left};
+
+    return decider->policy->explain != NULL &&
+           decider->policy->explain(decider->policy_state, &question, outlooks);
 }
 
 bool decider_wants_profile(const struct decider *decider, const struct proposal *proposal)
@@ -227,6 +239,7 @@ int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_
         .epoch_energy_j = epoch_energy_j,
         .epoch_time_s = epoch_time_s,
         .highest_limit_w = of_all_gpus(decider, decider->profiles[batch].highest_limit_w),
+        .recurrences_left = decider->recurrences_left,
     };
 
     return ask_epochs(decider, &question, out_epochs, out_error);
@@ -241,6 +254,7 @@ int decider_measured_cap(const struct decider *decider, const struct profile_mea
         .epoch_energy_j = point->time_s * point->power_w * units_per_epoch,
         .epoch_time_s = point->time_s * units_per_epoch,
         .highest_limit_w = of_all_gpus(decider, highest_measured_w(measured)),
+        .recurrences_left = decider->recurrences_left,
     };
 
     return ask_epochs(decider, &question, out_epochs, out_error);

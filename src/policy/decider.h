@@ -52,6 +52,7 @@ struct decider {
     struct crash_streak *streaks;     /* one per batch size */
     uint64_t trials;                  /* proposed */
     uint64_t ended;                   /* trials that have ended */
+    double recurrences_left;          /* that have not begun; NAN: not known; its owner keeps it up to date */
 };
 
 enum { DECIDER_STATE_VERSION = 3 }; /* version of decider_save's format, besides the policy's own */
@@ -75,6 +76,9 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
 /* Proposes what to run next, for this try of this recurrence; errors as batch_policy.propose. */
 int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t try_number,
                     struct proposal *out_proposal, struct fly_error *out_error);
+
+/* Says what the policy expects of each batch size before a new recurrence, as batch_policy.explain. */
+bool decider_explain(const struct decider *decider, struct batch_outlook *outlooks);
 
 /* Returns whether a batch size is given up. */
 bool decider_gave_up(const struct decider *decider, size_t batch);

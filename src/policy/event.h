@@ -108,6 +108,8 @@ struct trial_ended {
                      */
     double energy_j; /* of this trial alone, profiling included */
     double time_s;
+    double dearer; /* without a whole profile: cost under the limits that it ran at, over that under the best
+                      limit, as other batch sizes show; 0: not known, or it ran at the limit chosen */
 };
 
 enum event_kind {

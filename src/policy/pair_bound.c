@@ -270,7 +270,6 @@ static struct pair pair_of(const struct pair_bound *bound, const struct belief *
     size_t base = spec->default_batch, n = belief->count;
     double base_s = default_epoch_s(bound), level = level_of(arm), log_allowed_s;
     struct pair pair = {.keeps = true,
-                        .has_point = arm->count > 0,
                         .point = arm->best,
                         .log_cost = log_beyond(spec, arm, arm->best),
                         .log_cost_known = INFINITY};
@@ -282,6 +281,7 @@ static struct pair pair_of(const struct pair_bound *bound, const struct belief *
     log_allowed_s = portable_log(spec->objective->max_slowdown * base_s) + log_epochs(bound, belief, base) -
                     log_epochs(bound, belief, batch);
     if (arm->count > 0 && level > 0.0) {
+        pair.has_point = true;
         choose_point(spec, arm, portable_exp(log_allowed_s) / level,
                      margin(pair.variance - learned(&pair, belief, batch, base, MOST_RUNS)), &pair);
         return pair;

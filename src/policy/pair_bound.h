@@ -58,11 +58,11 @@ struct pair_bound {
 
 /* What the bound leaves of one batch size. */
 struct pair {
-    bool held;             /* its time can be held against the default's */
-    bool keeps;            /* it keeps the bound at `point`; true if it cannot be told */
-    bool has_point;        /* false: no profile */
-    size_t point;          /* of the profile: of least objective where the bound is kept, else the fastest */
-    double log_cost;       /* what an epoch costs there beyond `cheapest`, as a logarithm */
+    bool held;       /* its time can be held against the default's */
+    bool keeps;      /* it keeps the bound at `point`; true if it cannot be told */
+    bool has_point;  /* the bound chose `point`; false: what an epoch takes at its limits is not known */
+    size_t point;    /* of the profile: of least objective where the bound is kept, else the fastest */
+    double log_cost; /* what an epoch costs there beyond `cheapest`, as a logarithm */
     double log_cost_known; /* likewise, at the point that it would have if its epochs and the default's were
                               known to be as expected; infinite if it were beyond the bound then */
     double log_over;       /* of expected time there / allowed time */

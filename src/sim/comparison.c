@@ -24,7 +24,9 @@ struct race {
     double regret;
     unsigned dear_row;  /* a bit for each of the last DEAR_ROW recurrences: it was dear */
     unsigned dear_most; /* set in any row so far */
-    int ended;          /* the code with which the policy's job ended */
+    double allowed_s;   /* expected time that the job's bound allows; infinite without one */
+    double choices_s[COMPARISON_CHOICES]; /* expected times of the last choices: a ring */
+    int ended;                            /* the code with which the policy's job ended */
 };
 
 static size_t burst_size(const struct comparison_plan *plan)
@@ -38,6 +40,29 @@ static void side_take(struct side *side, uint64_t at, const struct recurrence *r
     recurrence_add(&side->totals, recurrence);
 }
 
+/* Returns what the last choices take in the mean, in expectation of the trace, over what is allowed. */
+static double race_slowness(const struct race *race)
+{
+    uint64_t count = race->completed < COMPARISON_CHOICES ? race->completed : COMPARISON_CHOICES;
+    double sum_s = 0.0;
+
+    if (isinf(race->allowed_s))
+        return NAN;
+    for (uint64_t i = 0; i < count; i++)
+        sum_s += race->choices_s[i];
+    return sum_s / (double)count / race->allowed_s;
+}
+
+static void race_choice(struct race *race, const struct recurrence *ours)
+{
+    const struct workload_batch *batch = &race->plan->workload->batches[ours->batch];
+
+    if (isfinite(race->allowed_s))
+        race->choices_s[race->completed % COMPARISON_CHOICES] =
+            batch->points[workload_find_limit(batch, ours->power_limit_w)].time_s *
+            oracle_expected_epochs(race->plan->workload, ours->batch);
+}
+
 static void race_sample(const struct race *race, const struct recurrence *last)
 {
     if (race->plan->curve != NULL)
@@ -46,7 +71,8 @@ static void race_sample(const struct race *race, const struct recurrence *last)
                                           .regret = race->plan->optimum != NULL ? race->regret : NAN,
                                           .last = last,
                                           .totals = &race->policy.totals,
-                                          .dear = race->dear_most});
+                                          .dear = race->dear_most,
+                                          .slowness = race_slowness(race)});
 }
 
 static unsigned count_bits(unsigned bits)
@@ -64,6 +90,7 @@ static void race_take(struct race *race, const struct recurrence *ours, const st
     const struct comparison_plan *plan = race->plan;
     unsigned dear;
 
+    race_choice(race, ours);
     side_take(&race->policy, race->completed, ours);
     side_take(&race->baseline, race->completed, theirs);
     if (plan->optimum != NULL) {
@@ -245,7 +272,7 @@ static void end_policy(struct race *race)
 int comparison_run(const struct comparison_plan *plan, struct comparison *out_comparison,
                    struct fly_error *out_error)
 {
-    struct race race = {.plan = plan};
+    struct race race = {.plan = plan, .allowed_s = oracle_allowed_s(plan->workload)};
     struct comparison comparison = {0};
     int code = begin_policy(&race, out_error);
 

@@ -19,7 +19,10 @@
  * default (default batch size, highest power limit) in the same world. Memory does not grow with
  * the number of recurrences.
  */
-enum { COMPARISON_TAIL = 5 }; /* the last recurrences, as in the paper's figures */
+enum {
+    COMPARISON_TAIL = 5,     /* the last recurrences, as in the paper's figures */
+    COMPARISON_CHOICES = 20, /* the last ones whose choices are held against the job's bound */
+};
 
 /* What is measured. Each figure is a number per run; averages are over seeds. */
 enum comparison_figure {
@@ -52,7 +55,7 @@ struct comparison_plan {
     recurring_observer *observer; /* of the policy's tries, or NULL */
     void *observer_context;
     const struct transfer *transfer; /* what the policy's job brings, or NULL */
-    struct curve *curve; /* takes samples of the run, or NULL */
+    struct curve *curve;             /* takes samples of the run, or NULL */
     /* Asked before every 1024th recurrence; true stops the run. NULL: never. */
     bool (*cancelled)(void *context);
     void *cancelled_context;

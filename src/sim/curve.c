@@ -35,13 +35,15 @@ bool curve_init(struct curve *curve, struct arena *arena, const uint64_t *positi
     if (extent == CURVE_TOTALS) {
         curve->totals = arena_alloc(arena, count, sizeof curve->totals[0]);
         curve->dear = arena_alloc(arena, count, sizeof curve->dear[0]);
+        curve->slowness = arena_alloc(arena, count, sizeof curve->slowness[0]);
     }
     if (extent == CURVE_KNOBS) {
         curve->batch = arena_alloc(arena, count, sizeof curve->batch[0]);
         curve->limit_w = arena_alloc(arena, count, sizeof curve->limit_w[0]);
     }
     return curve->regret != NULL &&
-           (extent != CURVE_TOTALS || (curve->totals != NULL && curve->dear != NULL)) &&
+           (extent != CURVE_TOTALS ||
+            (curve->totals != NULL && curve->dear != NULL && curve->slowness != NULL)) &&
            (extent != CURVE_KNOBS || (curve->batch != NULL && curve->limit_w != NULL));
 }
 
@@ -55,6 +57,7 @@ void curve_take(struct curve *curve, const struct curve_sample *sample)
     if (curve->totals != NULL) {
         curve->totals[at] = *sample->totals;
         curve->dear[at] = (uint8_t)sample->dear;
+        curve->slowness[at] = sample->slowness;
     }
     if (curve->batch != NULL) {
         curve->batch[at] = (uint32_t)sample->last->batch;

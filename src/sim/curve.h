@@ -36,6 +36,7 @@ struct curve {
     double *limit_w;           /* with `batch` */
     struct recurrence *totals; /* sums of all recurrences so far; NULL: not recorded */
     uint8_t *dear;             /* with `totals`: the most dear recurrences among any ten in a row so far */
+    double *slowness;          /* with `totals`: as in curve_sample */
 };
 
 /* A sample: what is known after `completed` recurrences. */
@@ -44,6 +45,9 @@ struct curve_sample {
     double regret;
     const struct recurrence *last, *totals; /* the last recurrence, and the sums of all */
     unsigned dear;                          /* as curve.dear */
+    /* Expected time of the newest choices, at most COMPARISON_CHOICES, in the mean, over what the job's bound
+     * allows; NaN without a bound. */
+    double slowness;
 };
 
 /* What a curve records beside the regret. */

@@ -1,11 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/recurring.h"
 
+#include <math.h>
+
 #include <flyball/cost.h>
 
+#include "sim/bound_watch.h"
 #include "sim/trial.h"
 
 enum { STATE_MAX = 512 << 20 };
+
+/* Live jobs heed the bound for policies that do not choose pairs; what is told its choice keeps it. */
+static int watch_bound(struct recurring *job, struct fly_error *out_error)
+{
+    const struct job_spec *spec = &job->workload->spec;
+    bool told = job->decider.policy == &batch_policy_fixed || job->decider.policy == &batch_policy_default;
+    struct bound_watch *watch;
+
+    if (spec->objective == NULL || isinf(spec->objective->max_slowdown) || told ||
+        decider_chooses_pairs(&job->decider))
+        return 0;
+    watch = arena_alloc(&job->arena, 1, sizeof *watch);
+    if (watch == NULL || !bound_watch_init(watch, spec, &job->arena))
+        return error_no_memory(out_error);
+    job->environment.watch = watch;
+    return 0;
+}
 
 int recurring_init(struct recurring *job, const struct workload *workload, const struct batch_policy *policy,
                    const struct policy_parameters *parameters, struct fly_error *out_error)
@@ -18,6 +38,11 @@ int recurring_init(struct recurring *job, const struct workload *workload, const
                      parameters->generator);
     job->environment.profile_window = parameters->profile_window;
     code = decider_init(&job->decider, &workload->spec, policy, parameters, &job->arena, out_error);
+    if (code == 0) {
+        code = watch_bound(job, out_error);
+        if (code < 0)
+            decider_deinit(&job->decider);
+    }
     if (code < 0)
         arena_deinit(&job->arena);
     return code;

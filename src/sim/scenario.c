@@ -8,6 +8,8 @@
 enum { MEMORY_MAX = 256 << 20, SOURCE_RECURRENCES = 30, WRONG_OCTAVES = 3 };
 
 static const double crash_share = 0.1;
+static const struct fly_objective bound_3 = {.kind = FLY_OBJECTIVE_ENERGY, .max_slowdown = 1.03};
+static const struct fly_objective bound_10 = {.kind = FLY_OBJECTIVE_ENERGY, .max_slowdown = 1.1};
 
 const char *const scenario_names[] = {
     [SCENARIO_STEADY] = "steady",       [SCENARIO_SHIFT] = "shift",
@@ -17,6 +19,7 @@ const char *const scenario_names[] = {
     [SCENARIO_BURST_2] = "burst-2",     [SCENARIO_BURST_4] = "burst-4",
     [SCENARIO_BURST_8] = "burst-8",     [SCENARIO_MEMORY] = "memory",
     [SCENARIO_CRASHES] = "crashes",     [SCENARIO_LEARNING_RATE] = "learning-rate",
+    [SCENARIO_BOUND_3] = "bound-3",     [SCENARIO_BOUND_10] = "bound-10",
     [SCENARIO_OTHER_GPU] = "other-gpu", [SCENARIO_OTHER_GPU_2] = "other-gpu-2",
     [SCENARIO_OTHER_ETA] = "other-eta", [SCENARIO_WRONG_JOB] = "wrong-job",
     [SCENARIO_WRONG_UP] = "wrong-up",   [SCENARIO_WRONG_DOWN] = "wrong-down",
@@ -96,6 +99,7 @@ static const struct {
     unsigned burst;
     bool crashes;
     int (*alter)(struct workload *workload, struct arena *arena, struct fly_error *out_error);
+    const struct fly_objective *objective;
     chooser *brings;
 } changes[SCENARIO_COUNT] = {
     [SCENARIO_SHIFT] = {.drift = DRIFT_SHIFT},
@@ -111,6 +115,8 @@ static const struct {
     [SCENARIO_MEMORY] = {.alter = altered_memory},
     [SCENARIO_CRASHES] = {.crashes = true},
     [SCENARIO_LEARNING_RATE] = {.alter = altered_learning_rate},
+    [SCENARIO_BOUND_3] = {.objective = &bound_3},
+    [SCENARIO_BOUND_10] = {.objective = &bound_10},
     [SCENARIO_OTHER_GPU] = {.brings = other_gpu},
     [SCENARIO_OTHER_GPU_2] = {.brings = other_gpu_2},
     [SCENARIO_OTHER_ETA] = {.brings = other_eta},
@@ -151,6 +157,10 @@ int scenario_begin(struct scenario *scenario, enum scenario_kind kind, struct ca
         struct workload *workload = &scenario->workloads[i];
 
         *workload = plan->workloads[i];
+        if (changes[kind].objective != NULL) {
+            workload->spec.objective = changes[kind].objective;
+            workload->spec.eta = objective_eta(changes[kind].objective);
+        }
         drift_raise_max_epochs(workload, changes[kind].drift, plan->recurrences);
         if (changes[kind].alter != NULL)
             code = changes[kind].alter(workload, &scenario->arena, out_error);

@@ -25,6 +25,7 @@
  *     other-eta        they bring those of the job under eta 1, or under 0 if its own is above 0.5
  *     wrong-job        they bring those of another job on the same GPU, as if it were like this one
  *     wrong-up, -down  they bring those of the job itself with batch sizes 8 times as large, or small
+ *     bound-3, -10     least energy, at most 3 or 10 % slower than the default
  */
 enum scenario_kind {
     SCENARIO_STEADY,
@@ -41,6 +42,8 @@ enum scenario_kind {
     SCENARIO_MEMORY,
     SCENARIO_CRASHES,
     SCENARIO_LEARNING_RATE,
+    SCENARIO_BOUND_3,
+    SCENARIO_BOUND_10,
     SCENARIO_OTHER_GPU,
     SCENARIO_OTHER_GPU_2,
     SCENARIO_OTHER_ETA,

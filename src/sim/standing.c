@@ -33,8 +33,9 @@ struct sums {
     double *differences; /* of one job's seeds */
     double wins;
     size_t pairs;
-    size_t reached, dear; /* runs that came so far, and those among them with too many dear recurrences */
-    size_t near;          /* jobs near the default */
+    size_t reached, dear;   /* runs that came so far, and those among them with too many dear recurrences */
+    size_t bounded, beyond; /* runs of jobs with a bound, and those among them that are beyond it */
+    size_t near;            /* jobs near the default */
     double log_energy, log_time, log_cost;
 };
 
@@ -116,6 +117,8 @@ static void take_runs(struct sums *sums, size_t workload, struct standing *stand
             continue;
         sums->reached++;
         sums->dear += curve->dear[question->horizon] > STANDING_DEAR;
+        sums->bounded += isfinite(curve->slowness[question->horizon]);
+        sums->beyond += curve->slowness[question->horizon] > STANDING_BEYOND; /* false for NaN */
     }
 }
 
@@ -236,6 +239,7 @@ static int take_all(struct sums *sums, struct standing *standing, struct fly_err
     take_regrets(sums, standing);
     standing->runs_won = sums->pairs > 0 ? sums->wins / (double)sums->pairs : NAN;
     standing->runs_dear = sums->reached > 0 ? (double)sums->dear / (double)sums->reached : NAN;
+    standing->runs_beyond = sums->bounded > 0 ? (double)sums->beyond / (double)sums->bounded : NAN;
     standing->near_default = (double)sums->near / count;
     standing->energy = portable_exp(sums->log_energy / count);
     standing->time = portable_exp(sums->log_time / count);

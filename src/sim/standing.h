@@ -55,7 +55,15 @@ struct standing {
      * times what the default costs in the same recurrence with the same luck.
      */
     double runs_dear;
+
+    /*
+     * Share of runs whose last choices, at most COMPARISON_CHOICES, take in the mean over STANDING_BEYOND of
+     * what the job's bound allows, in expectation of the trace. Unknown for jobs without a bound.
+     */
+    double runs_beyond;
 };
+
+#define STANDING_BEYOND 1.02
 
 #define STANDING_NEAR 1.05
 

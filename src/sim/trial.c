@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "sim/bound_watch.h"
+
 /* Measures the power profile of a batch size. The trace already has it, without errors. */
 static int measure_profile(struct decider *decider, const struct workload *workload, size_t batch,
                            struct fly_error *out_error)
@@ -22,27 +24,42 @@ static bool fits(const struct workload *workload, size_t batch)
     return workload->fitting == 0 || batch < workload->fitting;
 }
 
+/* Heeds the job's bound for a policy that does not. */
+static void heed_bound(const struct decider *decider, const struct environment *environment,
+                       struct proposal *proposal)
+{
+    size_t all = environment->workload->spec.batch_count;
+
+    if (environment->watch != NULL)
+        bound_watch_check(environment->watch, decider,
+                          environment->excluded > 0 ? environment->excluded : all, proposal);
+}
+
 /* Asks for the next trial and tells the core that it was proposed. One that does not fit measures no profile.
  */
-static int propose(struct decider *decider, const struct workload *workload, uint64_t recurrence,
+static int propose(struct decider *decider, const struct environment *environment, uint64_t recurrence,
                    uint32_t try_number, struct proposal *out_proposal, bool *out_profiling,
                    struct fly_error *out_error)
 {
+    const struct workload *workload = environment->workload;
     int code = decider_propose(decider, recurrence, try_number, out_proposal, out_error);
 
     if (code < 0)
         return code;
+    heed_bound(decider, environment, out_proposal);
     code = decider_fold(decider, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = out_proposal},
                         out_error);
     *out_profiling = decider_wants_profile(decider, out_proposal) && fits(workload, out_proposal->batch);
+    if (environment->watch != NULL && *out_profiling)
+        environment->watch->profiling = decider->trials;
     if (code == 0 && *out_profiling)
         code = measure_profile(decider, workload, out_proposal->batch, out_error);
     return code;
 }
 
 /* Trains what was proposed; `out_path` is the recorded run. */
-static int train(struct decider *decider, struct environment *environment, struct trial_ended *ended,
-                 bool profiling, uint32_t *out_path, struct fly_error *out_error)
+static int train(struct decider *decider, struct environment *environment, const struct proposal *proposal,
+                 bool profiling, struct trial_ended *ended, uint32_t *out_path, struct fly_error *out_error)
 {
     const struct workload_batch *batch = &environment->workload->batches[ended->batch];
     size_t point = workload_find_limit(batch, ended->limit_w);
@@ -55,6 +72,8 @@ static int train(struct decider *decider, struct environment *environment, struc
 
     if (code < 0)
         return code;
+    if (proposal->reason == REASON_BOUND)
+        cap = environment->workload->spec.max_epochs;
     target_epoch = environment_target_epoch(
         environment, &(struct training_order){ended->recurrence, ended->try_number, ended->batch, cap},
         out_path);
@@ -89,7 +108,7 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
     struct trial trial = {.ended = {.recurrence = recurrence, .try_number = try_number}};
     struct proposal proposal;
     bool profiling;
-    int code = propose(decider, workload, recurrence, try_number, &proposal, &profiling, out_error);
+    int code = propose(decider, environment, recurrence, try_number, &proposal, &profiling, out_error);
 
     if (code < 0)
         return code;
@@ -97,7 +116,7 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
     trial.ended.batch = proposal.batch;
     if (fits(workload, proposal.batch)) {
         trial.ended.limit_w = decider_limit_w(decider, &proposal);
-        code = train(decider, environment, &trial.ended, profiling, &trial.path, out_error);
+        code = train(decider, environment, &proposal, profiling, &trial.ended, &trial.path, out_error);
         if (code == 0)
             crash(environment, &trial.ended);
     } else {
@@ -114,6 +133,8 @@ int trial_fold(struct decider *decider, struct environment *environment, const s
 {
     int code = decider_fold(decider, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = ended}, out_error);
 
+    if (environment->watch != NULL)
+        bound_watch_take(environment->watch, ended);
     if (code < 0 || ended->outcome != TRIAL_OUT_OF_MEMORY ||
         (environment->excluded > 0 && environment->excluded <= ended->batch))
         return code;

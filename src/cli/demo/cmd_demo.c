@@ -17,7 +17,7 @@
 
 enum { PATH_MAX_BYTES = 4096, TRIES_MAX = 64 << 20 };
 
-static const char *const policies[] = {"default", "grid", "zeus", NULL};
+static const char *const policies[] = {"bayes", "default", "grid", "zeus", NULL};
 
 static const struct cli_option options[] = {
     {.name = "directory",
@@ -29,7 +29,7 @@ static const struct cli_option options[] = {
      .type = CLI_CHOICE,
      .placeholder = "NAME",
      .choices = policies,
-     .default_text = "zeus",
+     .default_text = "bayes",
      .help = "Policy that chooses; default changes nothing, and nothing is then claimed."},
     {.name = "recurrences",
      .type = CLI_INTEGER,

@@ -41,6 +41,13 @@ static const struct cli_option options[] = {
      .maximum = 1e9,
      .help = "Run the default at the highest power limit in each so many recurrences, to measure what is "
              "saved; 0: never."},
+    {.name = "recurrences-left",
+     .type = CLI_INTEGER,
+     .placeholder = "N",
+     .minimum = 0,
+     .maximum = 1e9,
+     .help = "How many recurrences will begin from now on: only what pays within them is explored. 0: not "
+             "known."},
     {.name = "policy",
      .type = CLI_TEXT,
      .placeholder = "NAME",
@@ -119,6 +126,11 @@ static void tell(const struct cli_call *call, const struct job_setting *setting)
     else if (setting->set_control_every)
         cli_note(call, "job '%s' runs the default in each %u recurrences", setting->job,
                  setting->control_every);
+    if (setting->set_recurrences_left && setting->recurrences_left == 0)
+        cli_note(call, "it is not known how many recurrences job '%s' will have", setting->job);
+    else if (setting->set_recurrences_left)
+        cli_note(call, "job '%s' has %u recurrence%s left", setting->job, setting->recurrences_left,
+                 setting->recurrences_left == 1 ? "" : "s");
     if (setting->policy != NULL)
         cli_note(call,
                  "job '%s' chooses its batch sizes by the policy '%s', which has learnt from all "
@@ -148,7 +160,11 @@ static int set_in(const struct cli_call *call, const struct jobs *jobs, const ch
     if (setting.set_control_every)
         setting.control_every = (uint32_t)cli_integer(call, "control-every");
     setting.policy = cli_text(call, "policy");
-    if (!setting.set_objective && !setting.set_pin && !setting.set_control_every && setting.policy == NULL)
+    setting.set_recurrences_left = cli_set(call, "recurrences-left");
+    if (setting.set_recurrences_left)
+        setting.recurrences_left = (uint32_t)cli_integer(call, "recurrences-left");
+    if (!setting.set_objective && !setting.set_pin && !setting.set_control_every &&
+        !setting.set_recurrences_left && setting.policy == NULL)
         return cli_usage(call, out_error, "nothing to set was given");
     code = jobs->backend->set(jobs->self, &setting, out_error);
     if (code == 0)

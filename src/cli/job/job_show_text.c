@@ -38,7 +38,9 @@ static void put_definition(struct buffer *text, const struct job_shown *shown)
                   shown->running);
     for (size_t i = 0; i < definition->batch_count; i++)
         buffer_printf(text, "%s%u%s", i > 0 ? ", " : "", definition->batch_sizes[i],
-                      definition->batch_sizes[i] == definition->default_batch_size ? " (default)" : "");
+                      definition->batch_sizes[i] != definition->default_batch_size ? ""
+                      : definition->no_default                                     ? " (the first)"
+                                                                                   : " (default)");
     if (definition->target == JOB_NO_TARGET)
         buffer_printf(text, "; %u epoch%s, no target: only the power limit is chosen.\n",
                       definition->max_epochs, definition->max_epochs == 1 ? "" : "s");
@@ -60,6 +62,14 @@ static void put_controls(struct buffer *text, const struct job_shown *shown)
                       shown->control_every);
 }
 
+static void put_left(struct buffer *text, const struct job_shown *shown)
+{
+    if (shown->recurrences_left > 0)
+        buffer_printf(text,
+                      "%" PRIu64 " more recurrence%s expected; only what pays within them is explored.\n",
+                      shown->recurrences_left, shown->recurrences_left == 1 ? " is" : "s are");
+}
+
 static void put_wishes(struct buffer *text, const struct job_shown *shown)
 {
     char objective[JOB_HARDWARE_TEXT_MAX], limit[NUMBER_TEXT_MAX];
@@ -79,6 +89,7 @@ static void put_wishes(struct buffer *text, const struct job_shown *shown)
         buffer_printf(text, "Pinned: batch size %u at %s W.\n", shown->pin_batch_size,
                       number_format(shown->pin_limit_w, limit));
     put_controls(text, shown);
+    put_left(text, shown);
 }
 
 /* Writes "12.64 kJ and 1 min 08 s on average", or per model if some runs delivered none. */

@@ -18,6 +18,7 @@
 #include "cli/program/process_tree.h"
 #include "cli/run/run_carbon.h"
 #include "job/core/policy_plugins.h"
+#include "policy/batch_policy.h"
 #include "train/program/host_memory.h"
 #include "train/program/step_lines.h"
 #include "train/session/session.h"
@@ -165,6 +166,16 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
      .help = "With --job: how batch sizes are chosen: bayes, default, grid, zeus or zeus-server, or the path of a plug-in " \
              "(a shared object); with a path later submissions need --job and --policy alone. auto: as on record, and " \
              "for a new job bayes. 'flyball job set' changes it later."}, \
+    {.name = "window", .type = CLI_INTEGER, .placeholder = "N", .minimum = 0, .maximum = POLICY_WINDOW_MAX, \
+     .default_text = "0", \
+     .help = "With --job and --policy zeus: how many results of a batch size count, newest first, for a job whose " \
+             "costs change; 0 for all."}, \
+    {.name = "no-default", .type = CLI_FLAG, \
+     .help = "With --job: --default-batch-size is only where the search begins, and no default worth calling one: " \
+             "nothing is compared with it."}, \
+    {.name = "recurrences-left", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 1000000000, \
+     .help = "With --job: how many submissions there will be, with this one. Only what pays within them is " \
+             "explored. It holds for those that come, until another number is given."}, \
     {.name = "control-every", .type = CLI_INTEGER, .placeholder = "K", .minimum = 0, .maximum = 1000000, \
      .default_text = "0", \
      .help = "With --job: each K-th submission runs the default at the highest limit, for comparison; 0 for none."}, \

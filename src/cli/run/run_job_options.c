@@ -25,12 +25,14 @@ const char *const run_job_scalings[] = {
     [FLY_SCALE_LINEAR] = "linear", [FLY_SCALE_SQUARE_ROOT] = "square-root", NULL};
 
 /* Options that have no meaning without --job. */
-static const char *const own[] = {"tries",          "batch-sizes",   "default-batch-size", "target-metric",
-                                  "metric",         "max-epochs",    "train-on",           "beta",
-                                  "policy",         "control-every", "learning-rate",      "scaling",
-                                  "seed",           "metric-regex",  "oom-regex",          "oom-status",
-                                  "grace",          "leave-limits",  "target-hold",        "best-so-far",
-                                  "max-metric-loss"};
+static const char *const own[] = {"tries",         "batch-sizes",   "default-batch-size",
+                                  "target-metric", "metric",        "max-epochs",
+                                  "train-on",      "beta",          "policy",
+                                  "control-every", "learning-rate", "scaling",
+                                  "seed",          "metric-regex",  "oom-regex",
+                                  "oom-status",    "grace",         "leave-limits",
+                                  "target-hold",   "best-so-far",   "max-metric-loss",
+                                  "window",        "no-default",    "recurrences-left"};
 
 /* Those of them and of the tuning's options that define the job. */
 static const char *const defining[] = {"batch-sizes",
@@ -47,7 +49,9 @@ static const char *const defining[] = {"batch-sizes",
                                        "max-slowdown",
                                        "target-hold",
                                        "best-so-far",
-                                       "max-metric-loss"};
+                                       "max-metric-loss",
+                                       "window",
+                                       "no-default"};
 
 static bool any_given(const struct cli_call *call, const char *const *names, size_t count)
 {
@@ -137,6 +141,8 @@ static int read_definition(const struct cli_call *call, struct run_job *job, str
     options->best_so_far = cli_flag(call, "best-so-far");
     if (cli_set(call, "max-metric-loss"))
         options->max_metric_loss = cli_real(call, "max-metric-loss");
+    options->window = (uint32_t)cli_integer(call, "window");
+    options->no_default = cli_flag(call, "no-default");
     options->max_epochs = (uint32_t)cli_integer(call, "max-epochs");
     options->trains_on = cli_flag(call, "train-on");
     options->beta = cli_real(call, "beta");
@@ -218,6 +224,8 @@ static int look_up(const struct cli_call *call, struct run_job *job, struct fly_
     options->best_so_far = shown.definition.best_so_far;
     if (!isnan(shown.definition.max_metric_loss))
         options->max_metric_loss = shown.definition.max_metric_loss;
+    options->window = shown.definition.window;
+    options->no_default = shown.definition.no_default;
     options->max_epochs = shown.definition.max_epochs;
     options->control_every = shown.definition.control_every;
     policy = job_shown_policy(&shown);
@@ -282,6 +290,8 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
         .leave_limits = cli_flag(call, "leave-limits"),
         .profile_steps = cli_set(call, "profile-steps") ? (uint32_t)cli_integer(call, "profile-steps") : 0,
         .energy_tolerance = cli_real(call, "energy-tolerance"),
+        .recurrences_left =
+            cli_set(call, "recurrences-left") ? (uint32_t)cli_integer(call, "recurrences-left") : 0,
     };
     job->learning_rate = cli_set(call, "learning-rate") ? cli_real(call, "learning-rate") : NAN;
     job->scaling = (enum fly_scaling)cli_choice(call, "scaling");

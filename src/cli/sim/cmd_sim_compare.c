@@ -13,6 +13,7 @@
 #include "cli/sim/compare_report.h"
 #include "cli/sim/plugin_crash.h"
 #include "cli/sim/sim_commands.h"
+#include "cli/sim/sim_objective.h"
 #include "cli/sim/sim_options.h"
 #include "cli/sim/sim_policies.h"
 #include "cli/sim/sim_run.h"
@@ -84,6 +85,7 @@ static const struct cli_option options[] = {
     {.name = "each", .type = CLI_FLAG, .help = "Give every job rows of its own too."},
     {.name = "quick", .type = CLI_FLAG, .help = "Compare on less, within a minute."},
     SIM_OPTION_ETA,
+    SIM_OPTIONS_OBJECTIVE,
     SIM_OPTIONS_SEARCH,
     {.name = "profile-window",
      .type = CLI_TEXT,
@@ -102,6 +104,7 @@ struct sim_compare {
     const struct scale *scale;
     struct compare_jobs jobs;
     struct sim_policies policies;
+    struct fly_objective objective;
     uint32_t *seeds;
     size_t seed_count;
     uint64_t horizons[HORIZONS_MAX];
@@ -314,10 +317,13 @@ static int compare_on_jobs(struct sim_compare *sim, const struct cli_call *call,
 {
     uint32_t synthetic = cli_set(call, "synthetic-jobs") ? (uint32_t)cli_integer(call, "synthetic-jobs")
                                                          : sim->scale->synthetic_jobs;
-    int code = compare_jobs_open(&sim->jobs, call, synthetic, cli_flag(call, "each"), out_error);
+    int code = sim_objective_read(call, &sim->objective, out_error);
 
+    if (code == 0)
+        code = compare_jobs_open(&sim->jobs, call, synthetic, cli_flag(call, "each"), out_error);
     if (code < 0)
         return code;
+    sim_objective_set(&sim->objective, sim->jobs.items, sim->jobs.count);
     code = sim_policies_open(&sim->policies, call, out_error);
     if (code == 0) {
         code = compare(sim, call, out_error);
@@ -365,7 +371,8 @@ const struct cli_command cmd_sim_compare = {
          "or of all costs (level, triple, growth, up-down), recurrences that start together (burst-2, "
          "burst-4, "
          "burst-8), larger batch sizes that do not fit (memory), trials that crash (crashes), and a learning "
-         "rate tuned for the default (learning-rate). Policies that learn from elsewhere bring what another "
+         "rate tuned for the default (learning-rate), or a bound on the slowdown (bound-3, bound-10). "
+         "Policies that learn from elsewhere bring what another "
          "GPU "
          "(other-gpu, other-gpu-2) or another weight of energy (other-eta) showed, or what misleads "
          "(wrong-job, wrong-up, wrong-down). A search that ends early costs what the default does "

@@ -9,6 +9,7 @@
 #include "cli/options/thread_option.h"
 #include "cli/sim/plugin_crash.h"
 #include "cli/sim/sim_commands.h"
+#include "cli/sim/sim_objective.h"
 #include "cli/sim/sim_options.h"
 #include "cli/sim/sim_plot.h"
 #include "cli/sim/sim_policies.h"
@@ -72,6 +73,7 @@ static const struct cli_option options[] = {
      .type = CLI_FLAG,
      .help = "Let the policy reckon with recurrences that overlap, as it does for live jobs."},
     SIM_OPTION_ETA,
+    SIM_OPTIONS_OBJECTIVE,
     SIM_OPTIONS_SEARCH,
     SIM_OPTION_PROFILE_WINDOW,
     SIM_OPTIONS_TRANSFER,
@@ -89,6 +91,7 @@ struct sim_job {
     struct sim_workloads workloads;
     struct sim_policies policies;
     struct sim_transfer transfer;
+    struct fly_objective objective;
     uint32_t *seeds;
     size_t seed_count;
     struct sim_run run;
@@ -213,8 +216,11 @@ static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
     code =
         number_list_option(call, "seeds", 0, SEEDS_MAX, &sim.arena, &sim.seeds, &sim.seed_count, out_error);
     if (code == 0)
+        code = sim_objective_read(call, &sim.objective, out_error);
+    if (code == 0)
         code = sim_workloads_open(&sim.workloads, call, out_error);
     if (code == 0) {
+        sim_objective_set(&sim.objective, sim.workloads.items, sim.workloads.count);
         code = sim_policies_open(&sim.policies, call, out_error);
         if (code == 0) {
             code = simulate_workloads(&sim, call, out_error);

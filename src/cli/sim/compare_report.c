@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "cli/sim/sim_objective.h"
 #include "shapes/shape_rows.h"
 #include "shapes/shape_told.h"
 #include "sim/standing.h"
@@ -63,6 +64,10 @@ static const struct meaning columns[] = {
     REAL("dear_runs_percent", "dear (%)", 1, "%",
          "Share of runs in which some ten recurrences in a row had more than three that cost over 1.2 times "
          "what the default costs in the same recurrence with the same luck."),
+    REAL("beyond_bound_runs_percent", "beyond (%)", 1, "%",
+         "Share of runs whose choices in the last 20 recurrences take over 2 % more than the jobs' bound on "
+         "the "
+         "slowdown allows, in the mean and by the expectation of the trace."),
 };
 const struct quantities compare_report_quantities = {"a set of jobs, a number of recurrences and a policy",
                                                      QUANTITIES(columns)};
@@ -70,15 +75,15 @@ enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
 
 /* What people see of them. */
 static const struct meaning shown[] = {
-    TABLE_SHOWN("scenario", MEANING_TEXT, 0),     TABLE_SHOWN("jobs", MEANING_TEXT, 0),
-    TABLE_SHOWN("after", MEANING_WHOLE, 0),       TABLE_SHOWN("policy", MEANING_TEXT, 0),
-    TABLE_SHOWN("regret", MEANING_REAL, 2),       TABLE_SHOWN("ratio", MEANING_REAL, 2),
-    TABLE_SHOWN("95 %", MEANING_TEXT, 0),         TABLE_SHOWN("p90", MEANING_REAL, 2),
-    TABLE_SHOWN("p99", MEANING_REAL, 2),          TABLE_SHOWN("worst", MEANING_REAL, 2),
-    TABLE_SHOWN("jobs won", MEANING_TEXT, 0),     TABLE_SHOWN("runs won (%)", MEANING_REAL, 1),
-    TABLE_SHOWN("energy (%)", MEANING_REAL, 1),   TABLE_SHOWN("time (%)", MEANING_REAL, 1),
-    TABLE_SHOWN("cost (%)", MEANING_REAL, 1),     TABLE_SHOWN("dear (%)", MEANING_REAL, 1),
-    TABLE_SHOWN("ended early", MEANING_WHOLE, 0),
+    TABLE_SHOWN("scenario", MEANING_TEXT, 0),   TABLE_SHOWN("jobs", MEANING_TEXT, 0),
+    TABLE_SHOWN("after", MEANING_WHOLE, 0),     TABLE_SHOWN("policy", MEANING_TEXT, 0),
+    TABLE_SHOWN("regret", MEANING_REAL, 2),     TABLE_SHOWN("ratio", MEANING_REAL, 2),
+    TABLE_SHOWN("95 %", MEANING_TEXT, 0),       TABLE_SHOWN("p90", MEANING_REAL, 2),
+    TABLE_SHOWN("p99", MEANING_REAL, 2),        TABLE_SHOWN("worst", MEANING_REAL, 2),
+    TABLE_SHOWN("jobs won", MEANING_TEXT, 0),   TABLE_SHOWN("runs won (%)", MEANING_REAL, 1),
+    TABLE_SHOWN("energy (%)", MEANING_REAL, 1), TABLE_SHOWN("time (%)", MEANING_REAL, 1),
+    TABLE_SHOWN("cost (%)", MEANING_REAL, 1),   TABLE_SHOWN("dear (%)", MEANING_REAL, 1),
+    TABLE_SHOWN("beyond (%)", MEANING_REAL, 1), TABLE_SHOWN("ended early", MEANING_WHOLE, 0),
 };
 enum { SHOWN_COUNT = sizeof shown / sizeof shown[0] };
 
@@ -95,6 +100,7 @@ static const char no_ratio[] = "the policy compared with has no regret, or no ru
 static const char one_workload[] = "one workload alone has no spread over workloads";
 static const char no_total[] = "no run of some job came so far with this policy and with the default";
 static const char no_pairs[] = "no two paired runs, or no regret";
+static const char no_bound[] = "the jobs have no bound on the slowdown";
 static const char own_rival[] = "the policy that the others are compared with";
 
 static double change_percent(double ratio)
@@ -183,6 +189,7 @@ static void add_row(struct table *table, const struct row *row)
     add_job(table, row, standing->worst_cost, standing->worst_cost_job, no_total);
     table_add_real_or(table, 100.0 * standing->near_default, NULL, no_total);
     table_add_real_or(table, 100.0 * standing->runs_dear, NULL, no_total);
+    table_add_real_or(table, 100.0 * standing->runs_beyond, NULL, no_bound);
 }
 
 /* "0.31 .. 0.44" and "23 of 24" */
@@ -230,6 +237,8 @@ static void show_row(struct table *table, const struct row *row)
     add_compared(table, row, 100.0 * standing->runs_won, no_pairs);
     add_changes(table, row);
     table_add_real_or(table, 100.0 * standing->runs_dear, NULL, no_total);
+    table_add_real_or(table, 100.0 * standing->runs_beyond, isfinite(standing->runs_beyond) ? NULL : "-",
+                      no_bound);
     table_add_integer(table, (int64_t)standing->ended);
 }
 
@@ -270,9 +279,10 @@ static int add_rows(struct table *table, const struct compare_run *run, const st
 /* All settings that are needed to repeat the figures. */
 struct told_settings {
     const char *traces, *seeds, *generator, *power_policy;
-    double eta, beta, profile_window_share;
+    const char *objective;
+    double eta, max_slowdown, beta, profile_window_share;
     uint32_t window_observations;
-    bool own_power_policy;
+    bool own_power_policy, own_objective, bounded;
 };
 
 static const struct shape_field settings_rows[] = {
@@ -280,6 +290,8 @@ static const struct shape_field settings_rows[] = {
      TOLD_ELSE("no traces were given")},
     {SHAPE_AT(told_settings, seeds), TOLD_ANY_TEXT},
     {SHAPE_AT(told_settings, eta), TOLD_NUMBER},
+    {SHAPE_AT(told_settings, objective), TOLD_ANY_TEXT, SHAPE_IF(told_settings, own_objective)},
+    {SHAPE_AT(told_settings, max_slowdown), TOLD_NUMBER, SHAPE_IF(told_settings, bounded)},
     {SHAPE_AT(told_settings, beta), TOLD_NUMBER, TOLD_ELSE("no early stopping")},
     {SHAPE_AT(told_settings, window_observations), SHAPE_IS_U32(0, UINT32_MAX)},
     {SHAPE_AT(told_settings, profile_window_share), TOLD_NUMBER},
@@ -301,12 +313,17 @@ static void add_settings(struct table *table, const struct cli_call *call, const
                          const char *seeds)
 {
     const struct power_policy *power = plan->parameters.power;
+    const struct job_spec *spec = &plan->workloads[0].spec;
     const struct told_comparison told = {{.traces = cli_text(call, "traces"),
                                           .seeds = seeds,
                                           .generator = cli_text(call, "generator"),
                                           .power_policy = power != NULL ? power->name : NULL,
                                           .own_power_policy = power != NULL,
-                                          .eta = cli_real(call, "eta"),
+                                          .objective = cli_text(call, "objective"),
+                                          .own_objective = cli_set(call, "objective"),
+                                          .max_slowdown = sim_objective_bound(spec),
+                                          .bounded = isfinite(sim_objective_bound(spec)),
+                                          .eta = spec->eta,
                                           .beta = plan->parameters.beta,
                                           .profile_window_share = plan->parameters.profile_window,
                                           .window_observations = plan->parameters.window}};

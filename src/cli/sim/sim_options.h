@@ -47,6 +47,14 @@
      .default_text = "0.5", .key = "eta", \
      .help = "Weight of energy against time in the cost, from 0 (time) to 1 (energy)."}
 
+/* What jobs make small, within which bound; sim_objective_read reads these, and SIM_OPTION_ETA. */
+#define SIM_OPTIONS_OBJECTIVE \
+    {.name = "objective", .type = CLI_TEXT, .placeholder = "WHAT", \
+     .help = "What the jobs make small: energy, time, cost:ETA, carbon or money. Carbon and money are energy " \
+             "here, since traces have no grid. If not given, cost with the weight of --eta."}, \
+    {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", \
+     .help = "Take at most so much more time than the default: 3% or 1.03x."}
+
 /* The policies; sim_policies_open reads these. */
 #define SIM_OPTION_POWER_POLICY \
     {.name = "power-policy", .type = CLI_TEXT, .placeholder = "FILE", \

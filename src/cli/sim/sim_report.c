@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/sim/sim_report.h"
+#include "cli/sim/sim_objective.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -228,7 +229,12 @@ static void add_settings(struct table *table, const struct cli_call *call, const
     json_object_set_new(settings, "traces", json_string(cli_text(call, "traces")));
     json_object_set_new(settings, "seeds", json_string(cli_text(call, "seeds")));
     json_object_set_new(settings, "drift", json_string(cli_text(call, "drift")));
-    json_object_set_new(settings, "eta", json_real(cli_real(call, "eta")));
+    json_object_set_new(settings, "eta", json_real(plan->workloads[0].spec.eta));
+    if (cli_set(call, "objective"))
+        json_object_set_new(settings, "objective", json_string(cli_text(call, "objective")));
+    if (isfinite(sim_objective_bound(&plan->workloads[0].spec)))
+        json_object_set_new(settings, "max_slowdown",
+                            json_real(sim_objective_bound(&plan->workloads[0].spec)));
     json_object_set_new(settings, "beta", stops ? json_real(plan->parameters.beta) : json_null());
     if (!stops)
         json_object_set_new(settings, "beta_unavailable", json_string("no early stopping"));

@@ -74,6 +74,7 @@ static int bring_eta(struct sim_transfer *set, const struct cli_call *call, cons
     for (size_t i = 0; i < targets->count; i++) {
         set->copies[i] = targets->items[i];
         set->copies[i].spec.eta = eta;
+        set->copies[i].spec.objective = NULL;
         set->items[i] = (struct transfer){.source = &set->copies[i], .objective_only = true};
     }
     return 0;
@@ -129,6 +130,10 @@ int sim_transfer_open(struct sim_transfer *set, const struct cli_call *call,
         code = bring_gpu(set, call, from, targets, out_error);
     else
         code = bring_job(set, call, from, targets, out_error);
+    for (size_t i = 0; i < set->sources.count && set->opened; i++) {
+        set->sources.items[i].spec.objective = targets->items[0].spec.objective;
+        set->sources.items[i].spec.eta = targets->items[0].spec.eta;
+    }
     for (size_t i = 0; i < targets->count; i++)
         set->items[i].recurrences = (uint64_t)cli_integer(call, "transfer-recurrences");
     if (code < 0)

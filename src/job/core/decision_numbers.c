@@ -25,6 +25,29 @@ static const struct shape_field known_rows[] = {
 };
 static const struct shape known = {SHAPE_OF(decision_known, known_rows)};
 
+static const struct shape_field candidate_rows[] = {
+    {SHAPE_AT(decision_candidate, batch_size), SIZE},
+    {SHAPE_AT(decision_candidate, expected_cost_j), NUMBER},
+    {SHAPE_AT(decision_candidate, doubt), NUMBER},
+    {SHAPE_AT(decision_candidate, scatter), NUMBER},
+    {SHAPE_AT(decision_candidate, failure), NUMBER},
+    {SHAPE_AT(decision_candidate, trial_cost_j), NUMBER},
+    {SHAPE_AT(decision_candidate, stop_cost_j), NUMBER},
+    {SHAPE_AT(decision_candidate, gain_j), NUMBER},
+    {SHAPE_AT(decision_candidate, runs), SIZE},
+    {SHAPE_AT(decision_candidate, worth_j), NUMBER},
+    {SHAPE_AT(decision_candidate, may_run), SHAPE_IS_BOOL, .need = SHAPE_OPTIONAL},
+};
+static const struct shape candidate = {SHAPE_OF(decision_candidate, candidate_rows)};
+
+static const struct shape_field outlook_rows[] = {
+    {SHAPE_AT(decision_outlook, candidates),
+     SHAPE_IS_STRUCTS_HERE(&candidate, decision_outlook, candidates, candidate_count)},
+    {SHAPE_AT(decision_outlook, best_batch_size), SIZE},
+    {SHAPE_AT(decision_outlook, following_recurrences), NUMBER},
+};
+static const struct shape outlook = {SHAPE_OF(decision_outlook, outlook_rows)};
+
 static const struct shape_field rows[] = {
     {SHAPE_AT(decision_numbers, known), SHAPE_IS_STRUCTS_HERE(&known, decision_numbers, known, known_count),
      .need = SHAPE_OPTIONAL},
@@ -35,6 +58,7 @@ static const struct shape_field rows[] = {
     {SHAPE_AT(decision_numbers, does_not_fit_from), SIZE, .null = SHAPE_ZERO},
     {SHAPE_AT(decision_numbers, reference_money_per_kwh), REFERENCE},
     {SHAPE_AT(decision_numbers, reference_g_per_kwh), REFERENCE},
+    {SHAPE_AT(decision_numbers, outlook), SHAPE_IS_STRUCT(&outlook), SHAPE_IF(decision_numbers, has_outlook)},
 };
 const struct shape shape_decision_numbers = {SHAPE_OF(decision_numbers, rows)};
 

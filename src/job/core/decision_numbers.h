@@ -19,6 +19,28 @@ struct decision_known {
     bool worse;          /* than the default's by more than allowed: it is left */
 };
 
+/* What the policy expected of a batch size, if it models costs; as struct batch_outlook. */
+struct decision_candidate {
+    uint32_t batch_size;
+    double expected_cost_j; /* of a run to the target, like all costs by the objective */
+    double doubt;           /* standard deviation of the logarithm of the mean cost, as believed */
+    double scatter;         /* and of the logarithm between runs */
+    double failure;         /* probability that a run does not reach its target */
+    double trial_cost_j;    /* of a trial that is stopped at stop_cost_j, and what makes the model then */
+    double stop_cost_j;
+    double gain_j; /* expected in each following recurrence, by `runs` trials */
+    uint32_t runs;
+    double worth_j; /* of these trials; above 0 it is tried */
+    bool may_run;   /* at this time */
+};
+
+struct decision_outlook {
+    struct decision_candidate candidates[DECISION_NUMBERS_MAX];
+    size_t candidate_count;
+    uint32_t best_batch_size;     /* the best known, with which trials are compared */
+    double following_recurrences; /* as expected */
+};
+
 /* The numbers behind the choice of a trial, as the log records them with it. */
 struct decision_numbers {
     struct decision_known known[DECISION_NUMBERS_MAX];
@@ -30,6 +52,8 @@ struct decision_numbers {
     uint32_t does_not_fit_from;     /* 0: all batch sizes fit */
     double reference_money_per_kwh; /* by which the last trials counted; one of the two at most; NAN */
     double reference_g_per_kwh;
+    bool has_outlook; /* the policy models costs, and a run has reached its target */
+    struct decision_outlook outlook;
 };
 
 extern const struct shape shape_decision_numbers;

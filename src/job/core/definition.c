@@ -96,6 +96,8 @@ static int check_numbers(const struct job_definition *definition, struct fly_err
         return refuse(definition, "max_epochs", "1 to 1000000", out_error);
     if (definition->target_hold > definition->max_epochs)
         return refuse(definition, "target_hold", "at most max_epochs", out_error);
+    if (!isnan(definition->max_metric_loss) && definition->no_default)
+        return refuse(definition, "max_metric_loss", "none, since it has no default", out_error);
     if (!isnan(definition->max_metric_loss) && !(definition->max_metric_loss > 0.0))
         return refuse(definition, "max_metric_loss", "a number above 0, or none", out_error);
     if (!isnan(definition->max_metric_loss) &&
@@ -114,12 +116,25 @@ static int check_numbers(const struct job_definition *definition, struct fly_err
     return 0;
 }
 
+int definition_allows_controls(const struct job_definition *definition, uint32_t control_every,
+                               struct fly_error *out_error)
+{
+    return definition->no_default && control_every > 0
+               ? refuse(definition, "control_every", "0, since it has no default", out_error)
+               : 0;
+}
+
 int definition_allows(const struct job_definition *definition, const struct fly_objective *objective,
                       struct fly_error *out_error)
 {
     bool has_grid = definition->grid != NULL && definition->grid[0] != '\0';
     bool has_prices = definition->objective.kind == FLY_OBJECTIVE_MONEY;
 
+    if (definition->no_default && isfinite(objective->max_slowdown))
+        return error_set(out_error, FLY_EUSAGE,
+                         "job '%s': it has no default, so its time cannot be bounded by the default's; leave "
+                         "out max_slowdown",
+                         definition->name);
     if (objective_of_grid(objective) && !has_grid)
         return error_set(
             out_error, FLY_EUSAGE,
@@ -157,6 +172,8 @@ int job_definition_check(const struct job_definition *definition, struct fly_err
         code = objective_check(&definition->objective, 1.0, out_error);
     if (code == 0)
         code = check_numbers(definition, out_error);
+    if (code == 0)
+        code = definition_allows_controls(definition, definition->control_every, out_error);
     if (code == 0)
         code = check_grid(definition, out_error);
     if (code == 0 && definition->policy != NULL && strlen(definition->policy) >= JOB_TEXT_MAX)

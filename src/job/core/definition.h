@@ -6,9 +6,14 @@
 
 /* The default definition of a job, and the checks of one (struct job_definition in job.h). */
 
-/* Returns FLY_EUSAGE for an objective that needs figures that the job's grid does not have. */
+/*
+ * Return FLY_EUSAGE for an objective that needs figures that the job's grid does not have, and for a bound or
+ * controls of a job without a default.
+ */
 int definition_allows(const struct job_definition *definition, const struct fly_objective *objective,
                       struct fly_error *out_error);
+int definition_allows_controls(const struct job_definition *definition, uint32_t control_every,
+                               struct fly_error *out_error);
 
 /*
  * Energy without a bound, beta 2, no target, no policy named, two rounds and two explorations, no

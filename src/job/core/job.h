@@ -109,6 +109,8 @@ struct job_definition {
      * 95 %, is left (final_metric.h); > 0, NAN: none is.
      */
     double max_metric_loss;
+    /* The default batch size is only where the search begins: no bound, control or saving refers to it. */
+    bool no_default;
 };
 
 struct job_registered {
@@ -133,6 +135,8 @@ struct job_setting {
      */
     const char *policy;
     const char *policy_sha256; /* on record: of a plug-in's file; else NULL */
+    bool set_recurrences_left;
+    uint32_t recurrences_left; /* how many recurrences will begin from now on; 0: not known any more */
 };
 
 /* ---- a proposal ---- */
@@ -155,12 +159,13 @@ struct job_origin {
 /* The question what to run. */
 struct job_question {
     const char *job;
-    const char *request;    /* "": none; else unique to this call: a repeated call gets the same answer */
-    const char *run;        /* "": none; stays when the run is requeued (the Slurm job's id) */
-    const char *submission; /* common to the tries of one recurrence; "": `run`, else a new one */
-    uint32_t tries;         /* allowed in this recurrence; 1: no further try; 0: always another */
-    int64_t finish_by_us;   /* since 1970, by the store's clock; 0: none */
-    double heartbeat_s;     /* seconds between heartbeats until the first epoch is reported; 0: never */
+    const char *request;       /* "": none; else unique to this call: a repeated call gets the same answer */
+    const char *run;           /* "": none; stays when the run is requeued (the Slurm job's id) */
+    const char *submission;    /* common to the tries of one recurrence; "": `run`, else a new one */
+    uint32_t tries;            /* allowed in this recurrence; 1: no further try; 0: always another */
+    uint32_t recurrences_left; /* with this one, if it is new: goes on record as a setting; 0: not told */
+    int64_t finish_by_us;      /* since 1970, by the store's clock; 0: none */
+    double heartbeat_s;        /* seconds between heartbeats until the first epoch is reported; 0: never */
     struct job_hardware hardware;
     struct job_origin origin;
     /*
@@ -364,6 +369,7 @@ struct job_shown {
     uint32_t pin_batch_size;          /* 0: none */
     double pin_limit_w;               /* NAN: the profile's best */
     uint64_t trials, recurrences, running, events;
+    uint64_t recurrences_left; /* that were announced and have not begun; 0: not known */
 };
 
 /* ---- words ---- */

@@ -164,6 +164,8 @@ static const struct shape_field definition_rows[] = {
     SPARING_NUMBER(job_definition, max_metric_loss,
                    "with trains_on: a batch size whose final metric is worse than the default's by more than "
                    "this is left; null: none is"),
+    SPARING_TRUTH(job_definition, no_default,
+                  "the default batch size is only where the search begins: nothing is compared with it"),
 };
 const struct shape shape_definition = {
     SHAPE(job_definition, "DefinitionOnRecord", "What a job is, with its name", definition_rows),
@@ -216,6 +218,9 @@ static const struct shape_field setting_rows[] = {
      .about = "that chooses batch sizes from now on, as if it always had; 'auto': the best one known"},
     {AT(job_setting, policy_sha256), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = SHORT,
      .about = "on record: of the file of a plug-in that is the policy"},
+    {AT(job_setting, recurrences_left), .kind = SHAPE_U32, .need = SHAPE_FLAGGED, .most = UINT32_MAX,
+     .beside = offsetof(struct job_setting, set_recurrences_left),
+     .about = "how many recurrences will begin from now on; 0: not known any more"},
 };
 const struct shape shape_setting = {
     SHAPE(job_setting, "Setting", "What a user changes of a job; the rest stays", setting_rows)};
@@ -250,6 +255,8 @@ static const struct shape_field question_rows[] = {
             "ties the tries of one recurrence together; else run, or its own"),
     OR_WHOLE(job_question, tries, UINT32_MAX,
              "allowed in this recurrence; 1: nobody tries again; 0: somebody always does"),
+    SPARING_WHOLE(job_question, recurrences_left, UINT32_MAX,
+                  "how many recurrences are expected, with this one; 0: not told"),
     {AT(job_question, finish_by_us), .kind = SHAPE_I64, .need = SHAPE_OPTIONAL, .most = INT64_MAX,
      .about = "when a model has to be there, in microseconds since 1970; 0: any time"},
     OR_NUMBER(job_question, heartbeat_s, SHAPE_FROM_0, SHAPE_NOT_NULL,
@@ -434,6 +441,7 @@ static const struct shape_field shown_rows[] = {
     LONG(job_shown, recurrences, 0, "so far"),
     LONG(job_shown, running, 0, "trials that run"),
     LONG(job_shown, events, 0, "in its log"),
+    OR_LONG(job_shown, recurrences_left, "that were announced and have not begun; 0: not known"),
 };
 const struct shape shape_shown = {SHAPE(job_shown, "Job", "A job as it stands", shown_rows)};
 

@@ -253,7 +253,7 @@ static int settle_epochs(const struct choosing *choosing, bool *out_refused, str
     return 0;
 }
 
-static const char *submission_of(const struct job_question *question)
+const char *decide_submission(const struct job_question *question)
 {
     if (question->submission != NULL && question->submission[0] != '\0')
         return question->submission;
@@ -271,7 +271,7 @@ static int find_line(struct job_state *state, const struct job_hardware *hardwar
 int decide_proposal(struct job_state *state, const struct job_question *question, int64_t now_us,
                     struct decision *out_decision, struct fly_error *out_error)
 {
-    struct proposed_record record = {.submission = submission_of(question),
+    struct proposed_record record = {.submission = decide_submission(question),
                                      .run = question->run != NULL ? question->run : "",
                                      .tries = question->tries,
                                      .hardware = question->hardware,
@@ -318,8 +318,10 @@ int decide_profile(const struct job_state *state, const struct job_trial *trial,
 {
     const struct job_line *line = &state->lines[trial->line];
     const struct proposal proposal = {.batch = trial->batch, .limit_rule = LIMIT_PROFILED};
-    const struct profile_measured measured = {
-        .batch = trial->batch, .points = record->points, .count = record->count};
+    const struct profile_measured measured = {.batch = trial->batch,
+                                              .points = record->points,
+                                              .count = record->count,
+                                              .units_per_epoch = record->units_per_epoch};
     uint32_t epochs = state->definition.max_epochs;
     bool known = false;
     size_t best;

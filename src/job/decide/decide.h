@@ -27,6 +27,9 @@ struct decision {
     char why[JOB_WHY_MAX];
 };
 
+/* The submission that a question belongs to; "": one of its own. */
+const char *decide_submission(const struct job_question *question);
+
 /* Decides what to run. May add a line to the state; the event that records the decision will add it too. */
 int decide_proposal(struct job_state *state, const struct job_question *question, int64_t now_us,
                     struct decision *out_decision, struct fly_error *out_error);

@@ -5,6 +5,7 @@
 
 #include "job/core/decision_numbers.h"
 #include "job/core/grid_amount.h"
+#include "job/decide/decision_candidates.h"
 #include "job/decide/line.h"
 
 /* A mean at today's size of the data. */
@@ -50,5 +51,6 @@ json_t *decision_reasons(const struct job_state *state, const struct job_line *l
         if (line->facts[i].observed > 0 || line->facts[i].crashed > 0)
             numbers.known[numbers.known_count++] = know(line, i);
     }
+    numbers.has_outlook = decision_candidates(state, line, &numbers.outlook);
     return shape_tell(&shape_decision_numbers, &numbers);
 }

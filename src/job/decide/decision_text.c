@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "job/core/grid_amount.h"
+#include "job/decide/decision_candidates.h"
 #include "job/decide/line.h"
 
 enum {
@@ -118,11 +119,108 @@ static void tell_fixed(const struct telling *telling)
              telling->state->policy->name, telling->size);
 }
 
+/* "1204000 J", in plain digits with four significant ones. */
+struct joules {
+    char text[32];
+};
+
+static struct joules joules(double value)
+{
+    struct joules joules;
+
+    snprintf(joules.text, sizeof joules.text, fabs(value) >= 1e3 && fabs(value) < 1e15 ? "%.0f J" : "%.4g J",
+             value);
+    return joules;
+}
+
+/* "340 J more than", "12 J less than". */
+static struct joules beyond(double cost, double other)
+{
+    struct joules joules;
+
+    snprintf(joules.text, sizeof joules.text, fabs(cost - other) >= 1e3 ? "%.0f J %s than" : "%.3g J %s than",
+             fabs(cost - other), cost < other ? "less" : "more");
+    return joules;
+}
+
+static const struct decision_candidate *candidate_of(const struct decision_outlook *outlook, uint32_t size)
+{
+    size_t i = 0;
+
+    while (i < outlook->candidate_count && outlook->candidates[i].batch_size != size)
+        i++;
+    return i < outlook->candidate_count ? &outlook->candidates[i] : NULL;
+}
+
+/* Explains an exploration by what it may bring and costs, if the policy says so. Returns whether it does. */
+static bool tell_worth(const struct telling *telling)
+{
+    struct decision_outlook outlook;
+    const struct decision_candidate *chosen, *best;
+
+    if (!decision_candidates(telling->state, telling->line, &outlook))
+        return false;
+    chosen = candidate_of(&outlook, telling->size);
+    best = candidate_of(&outlook, outlook.best_batch_size);
+    if (chosen == NULL || best == NULL || chosen == best || !(chosen->worth_j > 0.0))
+        return false;
+    snprintf(telling->why, JOB_WHY_MAX,
+             "batch size %u is explored: a trial of it costs about %s batch size %u, the best so "
+             "far, and what it shows may save %s in each of %.0f recurrences that are expected to follow; it "
+             "is stopped at %s, from where the best one is the cheaper way to a model",
+             chosen->batch_size, beyond(chosen->trial_cost_j, best->trial_cost_j).text, best->batch_size,
+             joules(chosen->gain_j).text, outlook.following_recurrences, joules(chosen->stop_cost_j).text);
+    return true;
+}
+
+/* The batch size whose trial is worth most, though not what it costs; NULL for none. */
+static const struct decision_candidate *next_worth(const struct decision_outlook *outlook)
+{
+    const struct decision_candidate *next = NULL;
+
+    for (size_t i = 0; i < outlook->candidate_count; i++) {
+        const struct decision_candidate *at = &outlook->candidates[i];
+
+        if (at->may_run && at->batch_size != outlook->best_batch_size &&
+            (next == NULL || at->worth_j > next->worth_j))
+            next = at;
+    }
+    return next;
+}
+
+/* Explains that nothing is explored. Returns whether the policy says so. */
+static bool tell_worth_nothing(const struct telling *telling)
+{
+    struct decision_outlook outlook;
+    const struct decision_candidate *best, *next;
+    size_t length;
+
+    if (telling->decision->record.try_number > 0 ||
+        !decision_candidates(telling->state, telling->line, &outlook) ||
+        outlook.best_batch_size != telling->size)
+        return false;
+    best = candidate_of(&outlook, telling->size);
+    next = next_worth(&outlook);
+    length = (size_t)snprintf(telling->why, JOB_WHY_MAX,
+                              "batch size %u is the best so far, at an expected %s with a doubt of %.2g %%, "
+                              "and no trial of another is worth what it costs",
+                              telling->size, joules(best->expected_cost_j).text, 100.0 * best->doubt);
+    if (next != NULL)
+        snprintf(telling->why + length, JOB_WHY_MAX - length,
+                 ": the likeliest, %u, costs about %s that and may save %s in each of %.0f recurrences that "
+                 "are expected to follow",
+                 next->batch_size, beyond(next->trial_cost_j, best->trial_cost_j).text,
+                 joules(next->gain_j).text, outlook.following_recurrences);
+    return true;
+}
+
 static void tell_explore(const struct telling *telling)
 {
     size_t best = job_line_best(telling->line), known = 0;
     char text[KNOWN_TEXT_MAX];
 
+    if (tell_worth(telling))
+        return;
     known_of(telling, text);
     for (size_t i = 0; i < telling->line->spec->batch_count; i++)
         known += telling->line->facts[i].reached > 0;
@@ -149,7 +247,8 @@ static void tell_sampled(const struct telling *telling)
 
 static void tell_best(const struct telling *telling)
 {
-    tell_known(telling, "is the best so far, and others are being explored");
+    if (!tell_worth_nothing(telling))
+        tell_known(telling, "is the best so far, and others are being explored");
 }
 
 static void tell_plugin(const struct telling *telling)

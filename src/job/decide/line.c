@@ -128,6 +128,14 @@ static int set_up(const struct job_state *state, struct job_line *line, const st
                         out_error);
 }
 
+void job_lines_tell_left(struct job_state *state)
+{
+    double left = job_state_recurrences_left(state);
+
+    for (size_t i = 0; i < state->line_count; i++)
+        state->lines[i].decider.recurrences_left = left;
+}
+
 int job_state_add_line(struct job_state *state, const struct job_hardware *hardware,
                        struct fly_error *out_error)
 {
@@ -150,6 +158,7 @@ int job_state_add_line(struct job_state *state, const struct job_hardware *hardw
         return code;
     }
     state->line_count++;
+    job_lines_tell_left(state);
     return job_lines_exclude(state, out_error);
 }
 
@@ -312,6 +321,58 @@ double job_line_units(const struct job_line *line, size_t batch)
         }
     }
     return least <= samples_apart * most ? ceil(line->growth * samples / batches[batch].size) : 0.0;
+}
+
+/* The nearest other batch size with a profile, by ratio; batch_count: none. */
+static size_t nearest_profiled(const struct job_line *line, size_t batch)
+{
+    size_t count = line->spec->batch_count, nearest = count;
+    double size = line->spec->batches[batch].size, least = INFINITY;
+
+    for (size_t i = 0; i < count; i++) {
+        double ratio = line->spec->batches[i].size / size, apart = fmax(ratio, 1.0 / ratio);
+
+        if (i == batch || line->decider.profiles[i].count == 0 || apart >= least)
+            continue;
+        nearest = i;
+        least = apart;
+    }
+    return nearest;
+}
+
+static bool is_in_part(const struct profile_part *part, double limit_w)
+{
+    for (size_t i = 0; i < part->count; i++) {
+        if (part->points[i].limit_w == limit_w)
+            return true;
+    }
+    return false;
+}
+
+double job_line_dearer(const struct job_line *line, size_t batch)
+{
+    size_t other = nearest_profiled(line, batch);
+    const struct decider_profile *profile = &line->decider.profiles[other];
+    double sum = 0.0, count = 0.0, least = INFINITY, highest_w = 0.0, at_highest = NAN;
+
+    if (other == line->spec->batch_count)
+        return 0.0;
+    for (size_t i = 0; i < profile->count; i++) {
+        const struct fly_power_point *point = &profile->points[i];
+        double cost =
+            fly_cost(line->spec->eta, line->spec->max_power_w, point->power_w * point->time_s, point->time_s);
+
+        least = fmin(least, cost);
+        if (point->limit_w > highest_w) {
+            highest_w = point->limit_w;
+            at_highest = cost;
+        }
+        if (is_in_part(&line->parts[batch], point->limit_w)) {
+            sum += cost;
+            count++;
+        }
+    }
+    return (count > 0.0 ? sum / count : at_highest) / least;
 }
 
 /* ---- what was observed ---- */

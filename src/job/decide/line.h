@@ -15,6 +15,9 @@ size_t job_state_line(const struct job_state *state, const struct job_hardware *
 /* The index of a batch size on the line; spec->batch_count when its ranks cannot share that size. */
 size_t job_line_batch(const struct job_line *line, uint32_t size);
 
+/* Tells all deciders how many recurrences are left, after one began or more were announced. */
+void job_lines_tell_left(struct job_state *state);
+
 /*
  * Adds a line. Returns FLY_EUSAGE when the ranks cannot share the default batch size, or when the price of
  * power is not known.
@@ -55,6 +58,13 @@ int job_line_take_final(const struct job_state *state, struct job_line *line, si
 
 /* Tells a policy that has just been loaded which batch sizes are left. */
 int job_line_tell_left(struct job_line *line, struct fly_error *out_error);
+
+/*
+ * What training costs under the limits of the batch size's unfinished profile, or under the highest limit if
+ * it has none, over what it costs under the best limit: as the nearest profiled batch size shows. 0: there is
+ * none.
+ */
+double job_line_dearer(const struct job_line *line, size_t batch);
 
 /* ---- for decisions ---- */
 

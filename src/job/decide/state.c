@@ -81,6 +81,7 @@ int job_state_define(struct job_state *state, const struct job_definition *defin
                                                    .explorations = definition->explorations,
                                                    .prior_mean = definition->prior_mean,
                                                    .prior_precision = definition->prior_precision,
+                                                   .no_default = definition->no_default,
                                                    .profile_window = live_profile_window,
                                                    .profile_steps = live_profile_steps};
     if (state->objective_from == 0)

@@ -2,6 +2,8 @@
 #ifndef FLYBALL_JOB_DECIDE_STATE_H
 #define FLYBALL_JOB_DECIDE_STATE_H
 
+#include <math.h>
+
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "job/core/job.h"
@@ -158,7 +160,8 @@ struct job_state {
     uint64_t number;          /* of the last event folded */
     int64_t last_us;          /* its time */
     uint64_t trials, recurrences;
-    struct job_line *lines; /* owned, like the two below; never moves */
+    uint64_t recurrences_end; /* how many there will have been, as announced; 0: not known, or past it */
+    struct job_line *lines;   /* owned, like the two below; never moves */
     size_t line_count;
     struct job_trial *open;
     size_t open_count, open_capacity;
@@ -186,6 +189,13 @@ struct target_progress job_trial_progress(const struct job_definition *definitio
 
 /* When the trial expires unless it gives a sign of life. */
 int64_t job_trial_expires_us(const struct job_trial *trial);
+
+/* How many recurrences were announced and have not begun; NAN: not known. */
+static inline double job_state_recurrences_left(const struct job_state *state)
+{
+    return state->recurrences_end > state->recurrences ? (double)(state->recurrences_end - state->recurrences)
+                                                       : NAN;
+}
 
 /* ---- for the fold and the snapshot ---- */
 

@@ -10,6 +10,7 @@
 #include "job/core/definition_json.h"
 #include "job/core/job_words.h"
 #include "job/decide/data_growth.h"
+#include "job/decide/line.h"
 #include "job/decide/state_fold_begin.h"
 #include "job/decide/state_fold_end.h"
 #include "model/objective_check.h"
@@ -75,6 +76,9 @@ static int fold_set(struct folding *folding)
         state->pin_batch_size = setting.pin_batch_size;
         state->pin_limit_w = setting.pin_limit_w;
     }
+    if (setting.set_recurrences_left)
+        state->recurrences_end =
+            setting.recurrences_left > 0 ? state->recurrences + setting.recurrences_left : 0;
     anew = take_policy(folding, &setting);
     if (!setting.set_objective || folding->event->number <= state->objective_from)
         return anew ? fold_anew(state) : 0;
@@ -186,6 +190,7 @@ int job_state_fold_body(struct job_state *state, const struct store_event *event
     if (code == 0) {
         state->number = event->number;
         state->last_us = event->time_us;
+        job_lines_tell_left(state);
     }
     return code;
 }

@@ -48,7 +48,9 @@ static int tell_end(const struct folding *folding, const struct ended_record *re
         .crashed = record->outcome == TRIAL_CRASHED,
         .by_itself = ended_by_itself(folding->state, record),
         .energy_j = record->energy_j / growth,
-        .time_s = record->time_s / growth};
+        .time_s = record->time_s / growth,
+        .dearer = trial->wants_profile ? job_line_dearer(line, trial->batch) : 0.0};
+
     return fold_tell(
         folding, trial->line,
         &(struct event){.kind = trial->counted ? EVENT_TRIAL_ENDED : EVENT_TRIAL_SEEN, .ended = &ended});

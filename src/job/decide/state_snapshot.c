@@ -311,6 +311,7 @@ static void save_body(const struct job_state *state, struct buffer *bytes)
     put_i64(bytes, state->last_us);
     bytes_put_u64(bytes, state->trials);
     bytes_put_u64(bytes, state->recurrences);
+    bytes_put_u64(bytes, state->recurrences_end);
     bytes_put_u64(bytes, state->line_count);
     for (size_t i = 0; i < state->line_count; i++)
         save_line(&state->lines[i], bytes);
@@ -375,6 +376,7 @@ static void load_numbers(struct job_state *state, struct bytes_reader *bytes)
     state->last_us = get_i64(bytes);
     state->trials = bytes_u64(bytes);
     state->recurrences = bytes_u64(bytes);
+    state->recurrences_end = bytes_u64(bytes);
 }
 
 static int load_tables(struct job_state *state, struct bytes_reader *bytes, struct fly_error *out_error)
@@ -414,5 +416,7 @@ int job_state_load(struct job_state *state, const void *bytes, size_t length,
     if (code != 0)
         return code;
     load_numbers(state, &reader);
-    return reader.failed ? 1 : load_tables(state, &reader, out_error);
+    code = reader.failed ? 1 : load_tables(state, &reader, out_error);
+    job_lines_tell_left(state);
+    return code;
 }

@@ -135,6 +135,11 @@ int local_past(struct local_change *change, uint64_t trial, uint32_t until_attem
 int local_append_end(struct local_change *change, uint64_t trial, const struct ended_record *record,
                      struct fly_error *out_error);
 
+/* The definition and what is set later (struct job_backend). */
+int local_define(void *self, const struct job_definition *definition, struct job_registered *out_registered,
+                 struct fly_error *out_error);
+int local_set(void *self, const struct job_setting *setting, struct fly_error *out_error);
+
 /* The operations on trials (struct job_backend). */
 int local_propose(void *self, const struct job_question *question, struct job_proposal *out_proposal,
                   struct fly_error *out_error);

@@ -188,12 +188,27 @@ static int append_refusal(struct local_change *change, uint64_t trial, struct fl
     return local_append(change, RECORD_ENDED, trial, key, record_write_ended(&record), out_error);
 }
 
+/* Records how many recurrences are left, if a new one tells other than is known. */
+static int announce(struct local_change *change, const struct job_question *question,
+                    struct fly_error *out_error)
+{
+    const struct job_state *state = change->state;
+    const struct job_setting setting = {
+        .pin_limit_w = NAN, .set_recurrences_left = true, .recurrences_left = question->recurrences_left};
+
+    if (question->recurrences_left == 0 ||
+        job_state_recurrences_left(state) == (double)question->recurrences_left ||
+        job_state_submission(state, decide_submission(question)) != NULL)
+        return 0;
+    return local_append(change, RECORD_SET, 0, "", record_write_setting(&setting), out_error);
+}
+
 /* Decides until a trial may run; those that may not are recorded too. */
 static int propose_new(struct local_change *change, const struct job_question *question, uint64_t *out_trial,
                        struct fly_error *out_error)
 {
     struct decision decision = {.refused = true};
-    int code = 0;
+    int code = announce(change, question, out_error);
 
     for (int i = 0; i < JOB_PROPOSALS_AT_ONCE && decision.refused && code == 0; i++) {
         code = decide_proposal(change->state, question, change->now_us, &decision, out_error);

@@ -289,6 +289,7 @@ const char *saving_doubt_text(enum saving_doubt doubt)
         [SAVING_NOT_SPANNED] = "the default did not run during most of the time in which the others did, so "
                                "that a saving cannot be told from a drift",
         [SAVING_NO_MODEL] = "the default, or what was chosen, delivered no model",
+        [SAVING_NO_DEFAULT] = "the job has no default to compare with",
     };
 
     _Static_assert(sizeof texts / sizeof texts[0] == SAVING_DOUBT_COUNT, "a text for every doubt");

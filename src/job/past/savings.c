@@ -132,6 +132,8 @@ static void settle(const struct job_history *history, const struct saving_run *r
     savings->energy = estimate(runs, count, to_target, energy_of, samples, &savings->doubt);
     savings->time = estimate(runs, count, to_target, time_of, samples, NULL);
     savings->cost = estimate(runs, count, to_target, cost_of, samples, NULL);
+    if (history->definition.no_default)
+        savings->doubt = SAVING_NO_DEFAULT;
     savings->known = savings->doubt == SAVING_STATED;
     if (savings->known)
         saving_balance_of(runs, count, savings);

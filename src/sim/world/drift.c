@@ -57,6 +57,12 @@ int drift_init(struct drift *drift, enum drift_kind kind, const struct workload 
     struct optimum optimum, unmoved = {.cost_j = INFINITY};
     size_t count = 0;
 
+    if (kind != DRIFT_NONE && isfinite(oracle_allowed_s(workload)))
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "job '%.100s' has a bound on the slowdown, and the best choice within it is not known "
+            "where costs drift; leave out the drift or the bound",
+            workload->spec.name);
     if (octaves == NULL || log_epochs == NULL || log_cost == NULL || which == NULL || points == NULL)
         return error_no_memory(out_error);
     for (size_t b = 0; b < batches; b++) {

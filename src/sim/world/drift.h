@@ -63,7 +63,10 @@ struct drift {
 /* Raises max_epochs as many times as the epochs grow over the run. */
 void drift_raise_max_epochs(struct workload *workload, enum drift_kind kind, uint64_t recurrences);
 
-/* Initialises the drift. Borrows the workload, whose eta must be set. FLY_ENOMEM. */
+/*
+ * Initialises the drift. Borrows the workload, whose eta must be set. FLY_ENOMEM, or FLY_EUSAGE for a
+ * workload with a bound on the slowdown: what is best within it is not known where costs drift.
+ */
 int drift_init(struct drift *drift, enum drift_kind kind, const struct workload *workload,
                uint64_t recurrences, struct arena *arena, struct fly_error *out_error);
 

@@ -36,6 +36,8 @@ struct training_order {
     uint32_t epoch_cap; /* 0: the training is refused */
 };
 
+struct bound_watch; /* sim/bound_watch.h */
+
 struct environment {
     const struct workload *workload; /* borrowed */
     enum generator generator;
@@ -44,6 +46,7 @@ struct environment {
     const struct drift *drift; /* NULL: none */
     double profile_window;     /* as above */
     double crash_share;        /* of the trainings; below 1 */
+    struct bound_watch *watch; /* borrowed: heeds the job's bound for its policy; NULL: none */
     size_t excluded;           /* the smallest batch size that was found not to fit; 0: none */
     uint32_t *taken; /* [batch] recorded runs used up: each training takes the next one in the file's order,
                         and after the last the first; NULL: runs are drawn */

@@ -56,7 +56,7 @@ void session_finish(struct fly_session *session, enum fly_session_end end)
 {
     enum trial_outcome outcome;
 
-    session_profile_tell_part(session);
+    session_profile_end(session);
     if ((session->known || session->run_kept) && session->options.rank == 0 && !session->failed &&
         !session->released && find_outcome(session, end, &outcome))
         session_say_end(session, outcome, "");

@@ -116,6 +116,8 @@ static void define(struct fly_session *session)
     job->best_so_far = options->best_so_far;
     if (options->max_metric_loss != 0.0)
         job->max_metric_loss = options->max_metric_loss;
+    job->window = options->window;
+    job->no_default = options->no_default;
     job->control_every = options->control_every;
     job->seed = options->seed;
     job->policy = options->policy;

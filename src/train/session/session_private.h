@@ -62,6 +62,8 @@ void session_profile_epoch_end(struct fly_session *session);
 void session_profile_hear(struct fly_session *session, const struct job_choice *choice);
 /* Tells the log the points measured so far of an unfinished profile: a training may end any time. */
 void session_profile_tell_part(struct fly_session *session);
+/* The same at the training's end: the limit on trial is measured no further. */
+void session_profile_end(struct fly_session *session);
 
 /* session_hold.c */
 

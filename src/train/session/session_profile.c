@@ -274,3 +274,12 @@ void session_profile_tell_part(struct fly_session *session)
     limit->told = entry.profile.point_count;
     (void)post_send(session->post, &entry, POST_RARELY);
 }
+
+void session_profile_end(struct fly_session *session)
+{
+    struct session_limit *limit = &session->limit;
+
+    if (limit->tuner != NULL && !limit->measured && session_ranks(session) == 1)
+        tuner_keep_unfinished(limit->tuner);
+    session_profile_tell_part(session);
+}

@@ -44,6 +44,7 @@ static struct job_question question_of(const struct fly_session *session, uint32
         .run = session->run,
         .submission = session->submission,
         .tries = options->tries == FLY_SESSION_ALWAYS ? 0 : options->tries,
+        .recurrences_left = options->recurrences_left,
         .finish_by_us = options->finish_by_unix_s * 1000000,
         .heartbeat_s = session->beat_s,
         .origin = {session->user, session->account, session->host, session->gpus},

@@ -61,6 +61,12 @@ int tuner_know(struct fly_tuner *tuner, const struct fly_power_point *points, si
 enum { TUNER_PLAN_POINTS_MAX = 160 };
 void tuner_plan(struct fly_tuner *tuner, const struct limit_curve *curves, size_t curve_count);
 
+/*
+ * The training has ended, at an epoch's end, and this tuner is not asked again: the limit on trial counts as
+ * measured if its steps so far say enough. For one rank alone, whose windows are those of all.
+ */
+void tuner_keep_unfinished(struct fly_tuner *tuner);
+
 /* Whether every limit is measured or left out, and the tuner only measures some of them again. */
 bool tuner_only_looks(const struct fly_tuner *tuner);
 

@@ -332,6 +332,8 @@ bool tuner_window_look(struct fly_tuner *tuner, struct tuner_window *out_window)
  * figure.
  */
 bool tuner_window_end(struct fly_tuner *tuner, const struct tuner_window *window);
+/* The standard error of the mean time of the closed windows' steps, as a fraction. */
+double tuner_times_error(const struct step_times *times);
 /* Counts a step's begin while a window may be open. */
 void tuner_window_step(struct fly_tuner *tuner);
 

@@ -199,6 +199,24 @@ static void take_check(struct fly_tuner *tuner, const struct tuner_window *windo
     add_part(tuner, window);
 }
 
+void tuner_keep_unfinished(struct fly_tuner *tuner)
+{
+    enum { STEPS_LEAST = 10 };
+    const struct tuner_parts *parts = &tuner->parts;
+    struct tuner_visit visit = {.steps = (double)tuner->times.count,
+                                .time_s = parts->time_s,
+                                .energy_j = parts->energy_j,
+                                .half_j = sqrt(parts->half_j2),
+                                .time_error = tuner_times_error(&tuner->times)};
+
+    if (tuner->state != FLY_TUNER_SEARCHING || tuner->looking || tuner->window_open ||
+        tuner->points[tuner->at].mark != FLY_TUNER_NOT_MEASURED || tuner->times.count < STEPS_LEAST ||
+        !(visit.half_j <= tuner->options.energy_tolerance * visit.energy_j))
+        return;
+    tuner_add_visit(tuner, tuner->at, &visit);
+    tuner_window_forget(tuner);
+}
+
 /* Takes the window's figures, tells the search, and gets its next action. */
 void tuner_measured(struct fly_tuner *tuner, struct fly_power_search_action *action)
 {

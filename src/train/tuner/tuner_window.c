@@ -80,15 +80,20 @@ static void add_steps(struct step_times *times, const struct step_estimate *esti
     times->kept = kept;
 }
 
+double tuner_times_error(const struct step_times *times)
+{
+    if (times->kept < 2.0 || !(times->mean_s > 0.0))
+        return 0.0;
+    return sqrt(times->squares_s2 / (times->kept - 1.0) / times->kept) / times->mean_s;
+}
+
 /* Of the steps so far, those of the open window included. */
 static double standard_error(const struct fly_tuner *tuner)
 {
     struct step_times times = tuner->times;
 
     add_steps(&times, &tuner->estimated);
-    if (times.kept < 2.0 || !(times.mean_s > 0.0))
-        return 0.0;
-    return sqrt(times.squares_s2 / (times.kept - 1.0) / times.kept) / times.mean_s;
+    return tuner_times_error(&times);
 }
 
 /* What the GPUs of this rank did, from the meter's answer. */

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job is and what is wanted of it: registers it, and takes what a user sets later. */
+#include "job/local/job_local.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "job/core/definition.h"
+#include "job/core/definition_json.h"
+#include "job/core/policy_choice.h"
+#include "model/objective_check.h"
+
+struct define_call {
+    struct job_definition definition;
+    struct job_registered registered;
+};
+
+/* Names the policy of a new job that names none. */
+static void resolve_auto(struct job_definition *definition)
+{
+    const struct batch_policy *policy;
+
+    if (definition_names_policy(definition))
+        return;
+    policy = job_policy_auto(definition);
+    definition->policy = policy->name;
+    definition->policy_sha256 = policy->content;
+    definition->policy_by_auto = true;
+    definition->auto_policy_version = policy->version;
+}
+
+static void tell_registered(const struct job_state *state, bool known, struct job_registered *out_registered)
+{
+    *out_registered = (struct job_registered){.known = known, .trials = state->trials};
+    snprintf(out_registered->policy, sizeof out_registered->policy, "%s", state->policy->name);
+}
+
+static int define_within(struct local_change *change, void *call, struct fly_error *out_error)
+{
+    struct define_call *define = call;
+
+    int code;
+
+    if (!change->state->defined) {
+        resolve_auto(&define->definition);
+        code =
+            local_append(change, RECORD_DEFINED, 0, "", definition_to_json(&define->definition), out_error);
+        if (code == 0)
+            tell_registered(change->state, false, &define->registered);
+        return code;
+    }
+    tell_registered(change->state, true, &define->registered);
+    return definition_compare(&change->state->definition, change->state->policy->name, &define->definition,
+                              out_error);
+}
+
+/* Checks the policy that a definition names, if it names one, and takes its file's content. */
+static int check_named_policy(const struct job_local *local, struct job_definition *definition,
+                              struct fly_error *out_error)
+{
+    const struct batch_policy *policy;
+    const char *sha256 = definition->policy_sha256;
+    bool named = definition_names_policy(definition);
+    int code = named ? job_policy_check(definition->name, definition->policy, local->plugins, out_error) : 0;
+
+    if (code < 0)
+        return code;
+    policy = named ? job_policy_find(definition->policy, local->plugins) : NULL;
+    definition->policy_sha256 = policy != NULL ? policy->content : NULL;
+    if (sha256 != NULL && sha256[0] != '\0' &&
+        (definition->policy_sha256 == NULL || strcmp(definition->policy_sha256, sha256) != 0))
+        return error_set(out_error, FLY_EUSAGE,
+                         "job '%s': policy_sha256 is not that of the policy '%s' here; leave it out",
+                         definition->name, named ? definition->policy : JOB_POLICY_AUTO);
+    return policy != NULL ? job_policy_takes(policy, definition, out_error) : 0;
+}
+
+int local_define(void *self, const struct job_definition *definition, struct job_registered *out_registered,
+                 struct fly_error *out_error)
+{
+    struct job_local *local = self;
+    struct define_call call = {.definition = *definition};
+    int code = job_definition_check(definition, out_error);
+
+    call.definition.policy_by_auto = false;
+    if (code == 0)
+        code = check_named_policy(local, &call.definition, out_error);
+    if (code < 0)
+        return code;
+    code = local_call(local, definition->name, true, define_within, &call, out_error);
+    if (code == 0)
+        *out_registered = call.registered;
+    return code;
+}
+
+static int check_pin(const struct job_definition *definition, const struct job_setting *setting,
+                     struct fly_error *out_error)
+{
+    if (!isnan(setting->pin_limit_w) && !objective_positive(setting->pin_limit_w))
+        return error_set(out_error, FLY_EUSAGE, "pinned power limit %s W: expected a number above 0",
+                         number_text(setting->pin_limit_w).text);
+    if (setting->pin_batch_size == 0)
+        return 0;
+    for (size_t i = 0; i < definition->batch_count; i++) {
+        if (definition->batch_sizes[i] == setting->pin_batch_size)
+            return 0;
+    }
+    return error_set(out_error, FLY_EUSAGE, "job '%s': batch size %u is not one of its batch sizes",
+                     definition->name, setting->pin_batch_size);
+}
+
+/* Names the policy that is to be set and its file's content. */
+static int settle_policy(const struct local_change *change, struct job_setting *setting,
+                         struct fly_error *out_error)
+{
+    struct job_definition wanted = change->state->definition;
+    int code;
+
+    if (setting->policy == NULL || setting->policy[0] == '\0')
+        return 0;
+    wanted.policy = setting->policy;
+    wanted.policy_sha256 = setting->policy_sha256;
+    resolve_auto(&wanted);
+    code = job_definition_check(&wanted, out_error);
+    if (code == 0)
+        code = check_named_policy(change->local, &wanted, out_error);
+    setting->policy = wanted.policy;
+    setting->policy_sha256 = wanted.policy_sha256;
+    return code;
+}
+
+static int set_within(struct local_change *change, void *call, struct fly_error *out_error)
+{
+    struct job_setting *setting = call;
+    int code = local_lost_is_there(change, out_error);
+
+    if (code == 0 && setting->set_pin)
+        code = check_pin(&change->state->definition, setting, out_error);
+    if (code == 0 && setting->set_objective)
+        code = definition_allows(&change->state->definition, &setting->objective, out_error);
+    if (code == 0 && setting->set_control_every)
+        code = definition_allows_controls(&change->state->definition, setting->control_every, out_error);
+    if (code == 0)
+        code = settle_policy(change, setting, out_error);
+    if (code == 0)
+        code = local_append(change, RECORD_SET, 0, "", record_write_setting(setting), out_error);
+    return code;
+}
+
+int local_set(void *self, const struct job_setting *setting, struct fly_error *out_error)
+{
+    struct job_setting call = *setting;
+    int code = 0;
+
+    if (setting->set_objective)
+        code = objective_check(&setting->objective, 1.0, out_error);
+    return code < 0 ? code : local_call(self, setting->job, false, set_within, &call, out_error);
+}
