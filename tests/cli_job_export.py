@@ -130,7 +130,7 @@ def test_a_log_that_was_tampered_with():
 
 def test_the_simulator_repeats_a_live_job():
     for name, settings in {"loop": (), "loop2": ("seed=2", "eta=1"), "alone": ("apart=1", "seed=3"),
-                           "grid": ("policy=grid", "apart=1"), "carbon": ("grid=gb:national", "seed=6")}.items():
+                           "grid": ("policy=grid", "apart=1"), "carbon": ("grid=gb:national", "seed=6"), "bayes": ("policy=bayes",), "bayes2": ("policy=bayes", "seed=2", "noise=0.05")}.items():
         lived, simulated, _ = replay(name, *settings)
         tap.equal(len({size for _, _, size, _, _ in lived}) > 2, True, name)
         tap.equal(knobs(simulated), knobs(lived), name)
@@ -158,6 +158,10 @@ def test_what_a_trace_cannot_tell():
     tap.contains(result.stderr, "its trace has no words for")
     command = shlex.split(next(line.partition("its log: ")[2] for line in notes.splitlines() if "its log: " in line))
     tap.equal(tap.run([FLYBALL, *command[1:]], env=CLEAN).returncode, 0)
+    fill(BOX / "slow.sqlite", "slow", 20, "slow=16")
+    notes = good("export", "slow", "--format=trace", f"--output={BOX / 'slow'}", store=BOX / "slow.sqlite").stderr
+    tap.contains(notes, "1 trial that its power profile ended")
+    simulate(notes)
     fill(BOX / "fixed.sqlite", "fixed", 5, "target=0", "control=2")
     refused(69, "job 'fixed' has no target", "export", "fixed", "--format=trace", "--output=never",
             store=BOX / "fixed.sqlite")

@@ -9,6 +9,7 @@
  *     tries=N       of a recurrence (0: no end)          crash=N   each so many trials crash
  *     apart=1       one at a time          seed=N        eta=WEIGHT         policy=NAME
  *     open=1        the last trial goes on        scale=FACTOR  of each time and energy
+ *     slow=SIZE     an epoch of that batch size takes a hundred times as long
  *     profile=0     nobody measures a profile      limits=0      nor can set limits
  *     power=WATTS   of all GPUs, where limits do not say it
  *     grid=SOURCE   least carbon, of a grid whose intensity doubles at the 12th trial; each third is unknown
@@ -38,7 +39,7 @@ static int64_t now_us = 1700000000000000;
 static struct jobs jobs;
 static struct fly_error error;
 static struct philox_key key;
-static double noise, scale;
+static double noise, scale, slow_size;
 static bool of_grid, profiles;
 
 static struct wall_time date(void *state)
@@ -131,7 +132,8 @@ static void live(struct life *life)
     luck = 1.0 + noise * ziggurat_normal(ziggurat_tables(), philox_u64(&stream), philox_source, &stream);
     for (size_t i = 0; i < LIMITS; i++) {
         life->points[i] = unit[i];
-        life->points[i].time_s *= scale * 10.0 * sqrt(32.0 / sizes[size]);
+        life->points[i].time_s *=
+            scale * 10.0 * sqrt(32.0 / sizes[size]) * (sizes[size] == slow_size ? 100.0 : 1.0);
         life->first_s += life->points[i].time_s / LIMITS;
         life->first_j += life->points[i].time_s * life->points[i].power_w / LIMITS;
     }
@@ -251,6 +253,7 @@ int main(int count, char **words)
     tries = (uint64_t)number(settings, "tries", 20);
     noise = number(settings, "noise", 0.0);
     scale = number(settings, "scale", 1.0);
+    slow_size = number(settings, "slow", 0.0);
     profiles = number(settings, "profile", 1) > 0;
     of_grid = setting(settings, "grid", NULL) != NULL;
     key = philox_key((uint32_t)number(settings, "seed", 1), "world");

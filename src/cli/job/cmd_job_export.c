@@ -18,6 +18,7 @@
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
 #include "cli/options/store_option.h"
+#include "job/core/definition.h"
 #include "job/core/policy_plugins.h"
 #include "job/past/trace_export.h"
 #include "model/job_spec.h"
@@ -147,7 +148,7 @@ static int open_files(const char *directory, struct trace_files *files, struct f
 /* What happened that a trace cannot express. */
 struct gaps {
     uint64_t recurrences; /* those that the policy decided */
-    uint64_t runs, not_chosen, failed, last_tries, overruled, unprofiled;
+    uint64_t runs, not_chosen, failed, left, last_tries, overruled, unprofiled;
 };
 
 static int count_gaps(const struct job_history *history, size_t machine, struct gaps *out_gaps,
@@ -172,6 +173,7 @@ static int count_gaps(const struct job_history *history, size_t machine, struct 
         }
         gaps.runs += told;
         gaps.failed += !told && (row->running || row->outcome != TRIAL_REFUSED);
+        gaps.left += !row->running && row->outcome == TRIAL_REFUSED && row->profiled;
         gaps.last_tries += row->reason == REASON_LAST_TRY;
         gaps.overruled += row->reason == REASON_DEADLINE || row->reason == REASON_BOUND ||
                           row->reason == REASON_MEMORY || row->reason == REASON_NO_CHOICE ||
@@ -196,6 +198,7 @@ static bool list_gaps(const struct job_history *history, const struct gaps *gaps
     } unsaid[] = {
         {gaps->failed, "trial without a result (it runs, crashed, expired or did not fit into memory)",
          "trials without a result (they run, crashed, expired or did not fit into memory)"},
+        {gaps->left, "trial that its power profile ended", "trials that their power profiles ended"},
         {gaps->last_tries, "last try", "last tries"},
         {gaps->overruled, "overruled choice", "overruled choices"},
         {gaps->unprofiled, "batch size without a whole power profile",
@@ -264,9 +267,10 @@ static void tell_commands(const struct cli_call *call, const struct job_history 
 {
     const struct job_definition *definition = &history->definition;
     const char *directory = cli_text(call, "output");
-    char path[PATH_MAX];
+    char path[PATH_MAX], window[sizeof " --profile-window 100.0%"];
     const char *policy = policy_word(history->policy, path);
 
+    snprintf(window, sizeof window, " --profile-window %.3g%%", 100.0 * JOB_PROFILE_WINDOW);
     if (policy == unknown_plugin)
         cli_note(
             call,
@@ -276,12 +280,13 @@ static void tell_commands(const struct cli_call *call, const struct job_history 
     cli_note(call, "decide it again from its log: flyball sim replay %s/log.jsonl", directory);
     cli_note(call,
              "%s it: flyball sim job --traces %s --gpu %s --jobs %s/jobs.ini --workload %s --policy %s%s%s "
-             "--recurrences %llu --seeds %u --eta %.17g --beta %.17g --window %u --generator %s",
+             "--recurrences %llu --seeds %u --eta %.17g --beta %.17g --window %u --generator %s%s",
              exact ? "replay" : "simulate", directory, gpu, directory, definition->name, policy,
              exact ? " --order recorded" : "", definition->one_at_a_time ? "" : " --overlapping",
              (unsigned long long)recurrences, definition->seed, objective_eta(&history->objective),
              definition->beta, definition->window,
-             definition->generator == GENERATOR_NUMPY ? "numpy" : "philox");
+             definition->generator == GENERATOR_NUMPY ? "numpy" : "philox",
+             strcmp(policy, batch_policy_bayes.name) == 0 ? window : "");
 }
 
 /* Fills in `untold` with what the trace cannot express. */

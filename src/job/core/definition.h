@@ -24,6 +24,9 @@ extern const struct job_definition job_definition_default;
 /* The word for a policy that is not named. */
 #define JOB_POLICY_AUTO "auto"
 
+/* The share of an epoch that a live power profile takes, until one is known in steps. */
+#define JOB_PROFILE_WINDOW 0.1
+
 /* Whether the definition names a policy; one on record always does. */
 bool definition_names_policy(const struct job_definition *definition);
 

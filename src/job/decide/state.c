@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "job/core/definition.h"
 #include "job/core/job_record.h"
 #include "job/core/policy_choice.h"
 #include "job/decide/line.h"
@@ -14,11 +15,8 @@
 
 enum { DEFINITION_BYTES = 1 << 20 };
 
-/*
- * The share of an epoch that a live power profile takes, until one is known; and its steps under each limit,
- * warm-up included.
- */
-static const double live_profile_window = 0.1, live_profile_steps = 50.0;
+/* The steps that a live power profile takes under each limit, warm-up included. */
+static const double live_profile_steps = 50.0;
 
 void job_state_init(struct job_state *state)
 {
@@ -82,7 +80,7 @@ int job_state_define(struct job_state *state, const struct job_definition *defin
                                                    .prior_mean = definition->prior_mean,
                                                    .prior_precision = definition->prior_precision,
                                                    .no_default = definition->no_default,
-                                                   .profile_window = live_profile_window,
+                                                   .profile_window = JOB_PROFILE_WINDOW,
                                                    .profile_steps = live_profile_steps};
     if (state->objective_from == 0)
         state->objective = definition->objective;
