@@ -9,8 +9,11 @@ cli_job_export.py what is taken along.
 import json
 import math
 import pathlib
+import re
 import statistics
+import xml.etree.ElementTree as ElementTree
 
+import svg_texts
 import tap
 from job_stores import BOX, CLEAN, FLYBALL, STORE, close, document, fill, fill_digits, good, log, refused, rows
 
@@ -244,6 +247,33 @@ def test_why():
     tap.contains(text, "What was known of each batch size then")
     tap.contains(text, "the best of the batch size's profile")
     tap.equal(len(rows("why", "digits", f"--trial={sampled}")), len(proposed[sampled - 1]["numbers"]["known"]))
+
+
+def test_why_of_a_model():
+    """What the policy believed and what trials were worth: a sentence, a table, JSON, and a picture."""
+    store = BOX / "believed.sqlite"
+    fill(store, "believed", 8, "policy=bayes")
+    proposed = [event["body"] for event in log("believed", store) if event["kind"] == "proposed"]
+    explored = [number for number, body in enumerate(proposed, 1) if "a trial of it costs about" in body["why"]]
+    trial = explored[-1]
+    outlook = proposed[trial - 1]["numbers"]["outlook"]
+    tap.equal([row["batch_size"] for row in outlook["candidates"]], [8, 16, 32, 64, 128])
+    chosen = next(row for row in outlook["candidates"] if row["batch_size"] == proposed[trial - 1]["batch_size"])
+    tap.equal((chosen["worth_j"] > 0, chosen["may_run"], outlook["following_recurrences"]), (True, True, 50))
+    tap.equal(document("why", "believed", f"--trial={trial}", store=store)["numbers"]["outlook"], outlook)
+    text = good("why", "believed", f"--trial={trial}", "--svg=believed.svg", store=store).stdout
+    tap.contains(text, "What was expected of each batch size, and what a trial of it was worth with 50 recurrences to follow")
+    tap.contains(text, "the best")
+    picture = svg_texts.check(BOX / "believed.svg")
+    words = ElementTree.tostring(picture, encoding="unicode")
+    for said in (f"believed: what was believed before trial {trial}", f"chosen: batch {chosen['batch_size']}", "90 % of the belief", "50 %",
+                 "cost to the target (kJ)", "batch size"):
+        tap.contains(words, said)
+    tap.equal(len([tip for tip in re.findall("<[^>]*title>trial ([0-9]+), batch", words) if int(tip) < trial]) > 0, True)
+    first = good("why", "believed", "--trial=1", store=store).stdout
+    tap.equal("What was expected" in first, False)
+    refused(69, "there is no belief to draw", "why", "believed", "--trial=1", "--svg=none.svg", store=store)
+    tap.equal((BOX / "none.svg").exists(), False)
 
 
 def test_a_grid():

@@ -2,18 +2,20 @@
 /* Says why a trial was chosen: the sentence and the numbers that the log recorded at the time. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "base/buffer.h"
 #include "base/number.h"
 #include "base/text/iso_time.h"
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/job/why_plot.h"
 #include "cli/kit/table.h"
 #include "cli/options/store_option.h"
 #include "job/core/decision_numbers.h"
 #include "job/core/trial_past.h"
 
-enum { TEXT_MAX = 1 << 16 };
+enum { TEXT_MAX = 1 << 16, TITLE_MAX = 160, HISTORY_MAX = 512 << 20 };
 
 static const struct cli_option options[] = {
     {.name = "trial",
@@ -22,6 +24,12 @@ static const struct cli_option options[] = {
      .minimum = 1,
      .maximum = 1e12,
      .help = "The trial to explain; if not given, the newest."},
+    {.name = "svg",
+     .type = CLI_TEXT,
+     .placeholder = "FILE",
+     .help =
+         "Draw what was believed of each batch size, with bands of 50 and 90 %, the trials before and the "
+         "choice into this SVG file; for policies that model costs, as bayes does."},
     OPTION_STORE,
 };
 
@@ -39,6 +47,22 @@ static const struct meaning columns[] = {
      "Mean time of those that reached the target."},
 };
 static const struct quantities quantities = {"a batch size of the job", QUANTITIES(columns)};
+
+static const struct meaning outlook_columns[] = {
+    {"batch_size", "batch", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Global batch size."},
+    {"expected_cost_j", "expected cost (J)", MEANING_REAL, MEANING_DIGITS(4), "J", MEANING_GAUGE,
+     "Expected cost of a run to the target."},
+    {"doubt_percent", "doubt (%)", MEANING_REAL, MEANING_DIGITS(2), "%", MEANING_GAUGE,
+     "Standard deviation of what is believed of the mean cost."},
+    {"trial_cost_j", "a trial (J)", MEANING_REAL, MEANING_DIGITS(4), "J", MEANING_GAUGE,
+     "Expected cost of a trial, and of what makes the model when it is stopped."},
+    {"stop_cost_j", "stopped at (J)", MEANING_REAL, MEANING_DIGITS(4), "J", MEANING_GAUGE,
+     "Cost at which it is stopped."},
+    {"gain_j", "saves each (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
+     "Expected saving in each following recurrence."},
+    {"worth_j", "worth (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
+     "What it saves in all of them, less what it costs beyond the best; above 0 it is tried."},
+};
 
 struct why {
     const char *job;
@@ -170,6 +194,53 @@ static int emit_text(const struct cli_call *call, const struct why *why, struct 
     return code;
 }
 
+static void add_candidates(struct table *table, const struct decision_outlook *outlook)
+{
+    for (size_t i = 0; i < outlook->candidate_count; i++) {
+        const struct decision_candidate *at = &outlook->candidates[i];
+        bool is_best = at->batch_size == outlook->best_batch_size;
+
+        table_add_integer(table, at->batch_size);
+        table_add_real(table, at->expected_cost_j);
+        table_add_real(table, 100.0 * at->doubt);
+        table_add_real(table, at->trial_cost_j);
+        table_add_real(table, at->stop_cost_j);
+        table_add_real(table, at->gain_j);
+        if (is_best)
+            table_add_unavailable(table, "the best", "the others are compared with it");
+        else if (!at->may_run)
+            table_add_unavailable(table, "not yet", "too far from what was tried, or it does not fit");
+        else
+            table_add_real(table, at->worth_j);
+    }
+}
+
+/* For people: what the policy expected. JSON has it among the numbers. */
+static int emit_outlook(const struct cli_call *call, const struct why *why, struct fly_error *out_error)
+{
+    const struct decision_outlook *outlook = &why->numbers.outlook;
+    struct table *table;
+    char text[TITLE_MAX];
+    int code;
+
+    if (!why->numbers.has_outlook)
+        return 0;
+    snprintf(
+        text, sizeof text,
+        "\nWhat was expected of each batch size, and what a trial of it was worth with %.0f recurrence%s "
+        "to follow:\n\n",
+        outlook->following_recurrences, outlook->following_recurrences == 1.0 ? "" : "s");
+    code = cli_emit_text(call, text, out_error);
+    if (code < 0)
+        return code;
+    table = table_new("flyball.job.why.outlook/1", outlook_columns,
+                      sizeof outlook_columns / sizeof outlook_columns[0]);
+    add_candidates(table, outlook);
+    code = cli_emit_table(call, table, out_error);
+    table_free(table);
+    return code;
+}
+
 static void add_members(struct table *table, const struct why *why)
 {
     const struct trial_past *past = &why->past;
@@ -211,6 +282,35 @@ static int emit(const struct cli_call *call, const struct why *why, struct fly_e
     if (code == 0 && (!for_people || table_row_count(table) > 0))
         code = cli_emit_table(call, table, out_error);
     table_free(table);
+    return code == 0 && for_people ? emit_outlook(call, why, out_error) : code;
+}
+
+/* Draws the belief into the file of --svg. */
+static int draw(const struct cli_call *call, const struct jobs *jobs, const struct why *why,
+                struct fly_error *out_error)
+{
+    struct job_history history;
+    struct why_plot plot = {.outlook = &why->numbers.outlook,
+                            .history = &history,
+                            .trial = why->trial,
+                            .chosen = why->past.record.batch_size};
+    struct atomic_file file;
+    struct arena arena;
+    int code;
+
+    if (!why->numbers.has_outlook)
+        return error_set(out_error, FLY_EEXHAUSTED,
+                         "trial %" PRIu64
+                         " of job '%s' was chosen without a model of costs (policy '%s'), or "
+                         "before a run reached its target; there is no belief to draw",
+                         why->trial, why->job, why->past.record.policy);
+    arena_init(&arena, HISTORY_MAX);
+    code = job_history_read(jobs, why->job, &arena, &history, out_error);
+    if (code == 0)
+        code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
+    if (code == 0)
+        code = why_plot_commit(&plot, &file, out_error);
+    arena_deinit(&arena);
     return code;
 }
 
@@ -228,7 +328,9 @@ static int job_why_run(const struct cli_call *call, struct fly_error *out_error)
     code = read_trial(call, &jobs, &why, out_error);
     if (code == 0) {
         decision_numbers_read(why.past.record.numbers, &why.numbers);
-        code = emit(call, &why, out_error);
+        code = cli_set(call, "svg") ? draw(call, &jobs, &why, out_error) : 0;
+        if (code == 0)
+            code = emit(call, &why, out_error);
         trial_past_deinit(&why.past);
     }
     jobs_close(&jobs);
@@ -248,7 +350,8 @@ const struct cli_command cmd_job_why = {
     .operands = "JOB",
     .operand_maximum = 1,
     .examples = {{"flyball job why digits", "explain the last choice"},
-                 {"flyball job why digits --trial 3 --format json", "explain an earlier one to a program"}},
+                 {"flyball job why digits --trial 3 --format json", "explain an earlier one to a program"},
+                 {"flyball job why digits --svg belief.svg", "draw what was believed of each batch size"}},
     .outputs = {&quantities},
     .run = job_why_run,
 };
