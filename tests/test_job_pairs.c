@@ -25,21 +25,29 @@ enum {
 static const uint32_t sizes[SIZES] = {32, 64, 128, 256, 512};
 static const double limits_w[LIMITS] = {150, 200, 250, 300};
 static const double slower[LIMITS] = {1.4, 1.178, 1.044, 1.0}; /* an epoch, times that at the highest limit */
-static const double units_per_epoch = 4.0;
 
-/* Epochs to the target, give or take one, and seconds of an epoch at the highest limit, of which trials take
- * a tenth more than the profile tells. */
+/*
+ * Epochs to the target, give or take one, and seconds of an epoch at the highest limit, of which trials take
+ * a tenth more than the profile tells. The data grow by `growth` a recurrence, which steps tell.
+ */
 struct world {
     double epochs[SIZES], epoch_s[SIZES];
     double max_slowdown;
+    double growth;       /* 0: they do not */
     uint32_t batch_size; /* where the job must settle */
     double limit_w;
 };
 
+/* Steps of an epoch; the profile is of one of them. */
+static uint32_t steps_of(const struct world *world, size_t batch, uint64_t recurrence)
+{
+    return (uint32_t)(64000.0 / sizes[batch] * pow(1.0 + world->growth, (double)recurrence));
+}
+
 static struct fly_power_point point_of(const struct world *world, size_t batch, size_t limit)
 {
     return (struct fly_power_point){limits_w[limit], 0.9 * limits_w[limit],
-                                    world->epoch_s[batch] * slower[limit] / units_per_epoch};
+                                    world->epoch_s[batch] * slower[limit] / steps_of(world, batch, 0)};
 }
 
 static size_t find_size(uint32_t size)
@@ -53,22 +61,24 @@ static size_t find_size(uint32_t size)
 
 /* Reports epochs until the job's answer is not to go on; returns whether the target was reached. */
 static bool train(struct job_fixture *fixture, const struct world *world, const struct job_proposal *proposal,
-                  double limit_w, bool profiles, uint64_t *random)
+                  uint64_t recurrence, bool profiles, uint64_t *random)
 {
     size_t batch = find_size(proposal->batch_size), limit = 0;
+    uint32_t steps = steps_of(world, batch, recurrence);
     double needed = world->epochs[batch] + (double)test_below(random, 3) - 1.0, epoch_s, energy_j;
     struct job_answered answered = {.answer = JOB_GO_ON};
 
-    while (limits_w[limit] != limit_w)
+    while (limits_w[limit] != proposal->limit_w)
         limit++;
-    epoch_s = 1.1 * world->epoch_s[batch] * slower[limit] * (profiles ? 1.2 : 1.0);
-    energy_j = 0.9 * limit_w * epoch_s;
+    epoch_s = 1.1 * point_of(world, batch, limit).time_s * steps * (profiles ? 1.2 : 1.0);
+    energy_j = 0.9 * limits_w[limit] * epoch_s;
     for (uint32_t epoch = 1; answered.answer == JOB_GO_ON; epoch++)
         answered = job_fixture_report(fixture, &(struct job_epoch){.job = "job",
                                                                    .trial = proposal->trial,
                                                                    .attempt = 1,
                                                                    .epoch = epoch,
                                                                    .metric = epoch >= needed ? 1.0 : 0.0,
+                                                                   .steps = world->growth > 0.0 ? steps : 0,
                                                                    .energy_j = epoch * energy_j,
                                                                    .time_s = epoch * epoch_s,
                                                                    .reference_per_kwh = NAN});
@@ -93,17 +103,19 @@ static bool run_try(struct job_fixture *fixture, const struct world *world, uint
     if (out_proposal->wants_profile) {
         for (size_t i = 0; i < LIMITS; i++)
             points[i] = point_of(world, find_size(out_proposal->batch_size), i);
-        check_fine(fixture->jobs.backend->profile(fixture->jobs.self,
-                                                  &(struct job_profile){.job = "job",
-                                                                        .trial = out_proposal->trial,
-                                                                        .points = points,
-                                                                        .point_count = LIMITS,
-                                                                        .units_per_epoch = units_per_epoch},
-                                                  &choice, &error),
+        check_fine(fixture->jobs.backend->profile(
+                       fixture->jobs.self,
+                       &(struct job_profile){.job = "job",
+                                             .trial = out_proposal->trial,
+                                             .points = points,
+                                             .point_count = LIMITS,
+                                             .units_per_epoch = steps_of(
+                                                 world, find_size(out_proposal->batch_size), recurrence)},
+                       &choice, &error),
                    error);
         out_proposal->limit_w = choice.limit_w;
     }
-    return train(fixture, world, out_proposal, out_proposal->limit_w, out_proposal->wants_profile, random);
+    return train(fixture, world, out_proposal, recurrence, out_proposal->wants_profile, random);
 }
 
 static void define(struct job_fixture *fixture, enum fly_objective_kind kind, double max_slowdown)
@@ -171,6 +183,10 @@ static void check_settles(const struct world *world, enum fly_objective_kind kin
                      (unsigned long long)recurrence, proposal.batch_size, proposal.limit_w, world->batch_size,
                      world->limit_w);
     }
+    if (world->growth > 0.0) { /* what trials took is of many sizes then */
+        job_fixture_close(&fixture);
+        return;
+    }
     point = named(&fixture);
     assert_int_equal(point.batch_size, world->batch_size);
     check_double(point.power_limit_w, world->limit_w);
@@ -212,6 +228,17 @@ static void test_carbon(void **state)
     check_settles(&faster, FLY_OBJECTIVE_MONEY, 1);
 }
 
+/* Growing data change neither the choice nor the bound. */
+static void test_growth(void **state)
+{
+    struct world growing = faster;
+
+    (void)state;
+    growing.growth = 0.02;
+    check_settles(&growing, FLY_OBJECTIVE_ENERGY, 1);
+    check_settles(&growing, FLY_OBJECTIVE_ENERGY, 2);
+}
+
 static void test_beyond(void **state)
 {
     (void)state;
@@ -224,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_settles),
         cmocka_unit_test(test_carbon),
         cmocka_unit_test(test_beyond),
+        cmocka_unit_test(test_growth),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -321,7 +321,8 @@ int decide_profile(const struct job_state *state, const struct job_trial *trial,
     const struct profile_measured measured = {.batch = trial->batch,
                                               .points = record->points,
                                               .count = record->count,
-                                              .units_per_epoch = record->units_per_epoch};
+                                              .units_per_epoch =
+                                                  data_growth_units(line, trial, record->units_per_epoch)};
     uint32_t epochs = state->definition.max_epochs;
     bool known = false;
     size_t best;
@@ -334,9 +335,8 @@ int decide_profile(const struct job_state *state, const struct job_trial *trial,
         record->folded ? record->points[best].limit_w : decider_limit_w(&line->decider, &proposal);
     if (trial->capped && record->folded && record->units_per_epoch > 0.0) {
         known = true;
-        code =
-            decider_measured_cap(&line->decider, &measured, best,
-                                 data_growth_units(line, trial, record->units_per_epoch), &epochs, out_error);
+        code = decider_measured_cap(&line->decider, &measured, best, measured.units_per_epoch, &epochs,
+                                    out_error);
     } else if (trial->capped && !record->folded) {
         code = job_line_epochs(line, trial->batch, record->limit_w, &known, &epochs, out_error);
     }
