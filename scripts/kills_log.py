@@ -29,6 +29,7 @@ MEMBERS = {
     "attempt": ("attempt",),
     "profiled": ("points", "limit_w", "epochs"),
     "profiled_part": ("points",),
+    "brought": ("from", "source", "revision", "batches"),
     "heartbeat": ("attempt", "energy_j", "time_s"),
     "epoch": ("attempt", "epoch", "metric", "energy_j", "time_s", "answer", "stop", "total_energy_j", "total_time_s"),
     "ended": ("outcome", "stop", "attempt", "energy_j", "time_s"),

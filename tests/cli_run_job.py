@@ -99,6 +99,44 @@ def test_explores_and_starts_again():
     tap.equal((seen, stopped > 0), ({16, 32, 64}, True))
 
 
+def flyball(*words, **keywords):
+    return subprocess.run([FLYBALL, *words], env=environment(), cwd=HOME, capture_output=True, text=True, timeout=60, check=False, **keywords)
+
+
+def test_like_and_revision():
+    """The log alone says what was brought: without the source, and elsewhere, the same is decided."""
+    fresh()
+    epochs = "epochs=16:6,32:5,64:2"
+    with machine(*EXACT, gpus=1):
+        for _ in range(5):
+            tap.equal(run(epochs, job="source", options=["--tries", "3"])[0].returncode, 0)
+        refused, _ = run(epochs, options=["--like", "nobody"], env={"FLYBALL_DISABLE": ""})
+        tap.contains(refused.stderr, "'nobody', and there is none; 'flyball job list' names")
+        first, said = run(epochs, options=["--tries", "3", "--like", "source"])
+        tap.equal((first.returncode, tries(said)), (0, [(32, "reached")]), first.stderr)
+        tap.equal(flyball("job", "delete", "source", "--yes").returncode, 0)
+        again, said = run(epochs, options=["--tries", "3", "--like", "source"])
+        tap.equal((again.returncode, tries(said)[-1][1]), (0, "reached"), again.stderr)
+        shown = flyball("job", "show", "job")
+        tap.equal(re.search("It learns from [0-9]+ runs? of [0-9] batch sizes? of the job 'source' too[.]", shown.stdout) is not None, True, shown.stdout)
+        for night in range(2):
+            revised, said = run(epochs, definition=[], options=["--leave-limits", "--tries", "3", "--revision", "new data"])
+            tap.equal((revised.returncode, tries(said)[-1][1]), (0, "reached"), revised.stderr)
+            if night == 0:
+                tap.equal(tries(said), [(32, "reached")], "the default begins a revision")
+        log = flyball("job", "export", "job").stdout
+        kinds = [json.loads(line) for line in log.splitlines()]
+        tap.equal([(event["body"]["from"], event["body"]["source"], event["body"]["revision"]) for event in kinds if event["kind"] == "brought"],
+                  [("job", "source", ""), ("revision", "", "new data")])
+        tap.contains(flyball("job", "show", "job").stdout, "Revision 'new data'.")
+        (HOME / "job.log").write_text(log)
+        replayed = flyball("sim", "replay", "job.log", "--format", "json")
+        tap.equal((replayed.returncode, [row for row in json.loads(replayed.stdout)["rows"] if row["same"] == "no"]), (0, []), replayed.stderr)
+        tap.equal(flyball("job", "import", "copy", "job.log").returncode, 0)
+        firsts = [tries(run(epochs, job=job, definition=[], options=["--leave-limits", "--tries", "3"])[1])[0][0] for job in ("job", "copy")]
+        tap.equal(firsts[0], firsts[1])
+
+
 def test_crashes():
     fresh()
     with machine(*EXACT, gpus=1):

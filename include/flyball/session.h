@@ -168,6 +168,11 @@ struct fly_session_options {
 
     /* Of this submission and those that come. */
     uint32_t recurrences_left; /* with this one: only what pays within them is explored; 0: not known */
+
+    /* What the job learns from beside itself (docs/jobs.md). */
+    const char *like;     /* a job whose past a new job learns from; NULL: none */
+    const char *revision; /* of script, data and hyper-parameters; another one than on record: learning begins
+                             anew, with the past as a hint; NULL: as on record */
 };
 
 /*

@@ -331,6 +331,7 @@ bool belief_load(struct belief *belief, struct bytes_reader *bytes)
     struct past_brought brought;
     bool possible = belief_past_load(bytes, belief->count, batches, &brought);
 
+    belief->past.brought = false;
     if (possible && brought.count > 0)
         belief_bring(belief, &brought);
     for (size_t i = 0; i < belief->count; i++) {

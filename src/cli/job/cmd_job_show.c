@@ -206,6 +206,8 @@ static const struct shape_field shown_rows[] = {
     {SHAPE_AT(job_shown, control_every), TOLD_U32},
     {SHAPE_AT(job_shown, policy), TOLD_ANY_TEXT},
     {SHAPE_AT(job_shown, recurrences_left), SHAPE_IS_U64(0, INT64_MAX), .null = SHAPE_ZERO},
+    {SHAPE_AT(job_shown, revision), TOLD_ANY_TEXT},
+    {SHAPE_AT(job_shown, past), TOLD_ANY_TEXT},
 };
 static const struct shape shown_shape = {SHAPE_OF(job_shown, shown_rows)};
 

@@ -48,6 +48,14 @@ static void put_definition(struct buffer *text, const struct job_shown *shown)
         put_target(text, definition);
 }
 
+static void put_past(struct buffer *text, const struct job_shown *shown)
+{
+    if (shown->revision != NULL && shown->revision[0] != '\0')
+        buffer_printf(text, "Revision '%s'.\n", shown->revision);
+    if (shown->past != NULL && shown->past[0] != '\0')
+        buffer_printf(text, "It learns from %s too.\n", shown->past);
+}
+
 /* A pin comes first. */
 static void put_controls(struct buffer *text, const struct job_shown *shown)
 {
@@ -293,6 +301,7 @@ void job_show_text(const struct job_shown *shown, const struct job_history *hist
     char hardware[JOB_HARDWARE_TEXT_MAX];
 
     put_definition(text, shown);
+    put_past(text, shown);
     put_wishes(text, shown);
     put_grid_sum(text, history);
     for (size_t i = 0; i < history->machine_count; i++) {

@@ -179,6 +179,12 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
     {.name = "control-every", .type = CLI_INTEGER, .placeholder = "K", .minimum = 0, .maximum = 1000000, \
      .default_text = "0", \
      .help = "With --job: each K-th submission runs the default at the highest limit, for comparison; 0 for none."}, \
+    {.name = "like", .type = CLI_TEXT, .placeholder = "JOB", \
+     .help = "With --job: a job that needs about as many epochs at each batch size, whose past a new job learns from. " \
+             "The first run is the default all the same, and the first run of every other batch size is bounded."}, \
+    {.name = "revision", .type = CLI_TEXT, .placeholder = "TEXT", \
+     .help = "With --job: names the state of script, data and hyper-parameters. With another one than on record " \
+             "learning begins anew, and what was observed before is a hint alone."}, \
     {.name = "store", .type = CLI_TEXT, .placeholder = "ADDRESS", .key = "store", .sensitive = true, \
      .help = "Where jobs are kept: a file, postgresql://..., or a service's address. If not given, a file of " \
              "the user's own."}, \

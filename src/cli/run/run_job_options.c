@@ -32,7 +32,8 @@ static const char *const own[] = {"tries",         "batch-sizes",   "default-bat
                                   "seed",          "metric-regex",  "oom-regex",
                                   "oom-status",    "grace",         "leave-limits",
                                   "target-hold",   "best-so-far",   "max-metric-loss",
-                                  "window",        "no-default",    "recurrences-left"};
+                                  "window",        "no-default",    "recurrences-left",
+                                  "like",          "revision"};
 
 /* Those of them and of the tuning's options that define the job. */
 static const char *const defining[] = {"batch-sizes",
@@ -287,6 +288,8 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
         .job_name = cli_text(call, "job"),
         .store = cli_text(call, "store"),
         .tries = cli_integer(call, "tries") > 0 ? (uint32_t)cli_integer(call, "tries") : FLY_SESSION_ALWAYS,
+        .like = cli_text(call, "like"),
+        .revision = cli_text(call, "revision"),
         .leave_limits = cli_flag(call, "leave-limits"),
         .profile_steps = cli_set(call, "profile-steps") ? (uint32_t)cli_integer(call, "profile-steps") : 0,
         .energy_tolerance = cli_real(call, "energy-tolerance"),

@@ -178,6 +178,8 @@ int job_definition_check(const struct job_definition *definition, struct fly_err
         code = check_grid(definition, out_error);
     if (code == 0 && definition->policy != NULL && strlen(definition->policy) >= JOB_TEXT_MAX)
         code = refuse(definition, "policy", "a policy's name", out_error);
+    else if (code == 0 && definition->revision != NULL && strlen(definition->revision) >= JOB_TEXT_MAX)
+        code = refuse(definition, "revision", "at most 127 bytes", out_error);
     else if (code == 0 && definition->client != NULL && strlen(definition->client) > JOB_CLIENT_MAX)
         code = refuse(definition, "client", "at most 4096 bytes", out_error);
     else if (code == 0 && definition_names_policy(definition) &&

@@ -25,6 +25,7 @@ struct job_definition definition_on_record(const struct job_definition *definiti
     if (written.target == JOB_NO_TARGET || written.target_hold == 1)
         written.target_hold = 0;
     written.best_so_far &= written.target != JOB_NO_TARGET;
+    written.like = written.revision = NULL;
     return written;
 }
 

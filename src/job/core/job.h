@@ -100,7 +100,14 @@ struct job_definition {
     uint32_t explorations; /* of each batch size before it is sampled */
     double prior_mean;
     double prior_precision;
-    const char *client; /* what else its client states, compared like the rest; NULL or "": nothing */
+    /*
+     * What the job learns from beside itself. These two are not on record with the definition, and not
+     * compared: what is brought from elsewhere is an event of its own (job_record.h).
+     */
+    const char *like;     /* a job whose past is brought when this one is registered; NULL or "": none */
+    const char *revision; /* of script, data and hyper-parameters: with another one than on record learning
+                             begins anew, and the past is brought; NULL or "": as on record */
+    const char *client;   /* what else its client states, compared like the rest; NULL or "": nothing */
     /* Noisy metrics (target_progress.h): */
     uint32_t target_hold; /* the target must hold for so many reports in a row; 0: 1 */
     bool best_so_far;     /* the metric that counts is the best one reported so far */
@@ -370,6 +377,8 @@ struct job_shown {
     double pin_limit_w;               /* NAN: the profile's best */
     uint64_t trials, recurrences, running, events;
     uint64_t recurrences_left; /* that were announced and have not begun; 0: not known */
+    const char *revision; /* that holds now; NULL or "": none was told */
+    const char *past;     /* what was brought for all hardware, in words; NULL or "": nothing */
 };
 
 /* ---- words ---- */

@@ -261,6 +261,45 @@ int record_read_profiled_part(json_t *body, struct profiled_part_record *out_rec
     return read_body(&profiled_part, body, NULL, out_record, out_error);
 }
 
+/* ---- brought ---- */
+
+static const struct shape_field brought_batch_rows[] = {
+    {SHAPE_AT(brought_batch, batch_size), SHAPE_IS_U32(1, UINT32_MAX)},
+    {SHAPE_AT(brought_batch, reached), SHAPE_IS_U64(0, INT64_MAX)},
+    {SHAPE_AT(brought_batch, log_epochs_mean), NUMBER},
+    {SHAPE_AT(brought_batch, log_epochs_squares), NUMBER},
+    {SHAPE_AT(brought_batch, stopped), SHAPE_IS_U64(0, INT64_MAX)},
+    {SHAPE_AT(brought_batch, stopped_epochs), NUMBER},
+    {SHAPE_AT(brought_batch, failed), SHAPE_IS_U64(0, INT64_MAX)},
+    {SHAPE_AT(brought_batch, log_epoch_cost), NUMBER_OR_NULL},
+};
+static const struct shape brought_batch = {SHAPE_OF(brought_batch, brought_batch_rows)};
+
+static const struct shape_field brought_rows[] = {
+    {SHAPE_AT_AS("from", brought_record, kind), SHAPE_IS_WORD(job_past_words, PAST_KINDS)},
+    {SHAPE_AT(brought_record, source), SHORT_TEXT},
+    {SHAPE_AT(brought_record, revision), SHORT_TEXT},
+    {SHAPE_AT(brought_record, line), SHAPE_IS_SIZE(JOB_HARDWARE_MAX - 1)},
+    {SHAPE_AT(brought_record, batches),
+     SHAPE_IS_STRUCTS_HERE(&brought_batch, brought_record, batches, count)},
+    {SHAPE_AT(brought_record, hardware), SHAPE_IS_STRUCT(&hardware), SHAPE_IF(brought_record, of_line),
+     .null = SHAPE_AS_MISSING},
+};
+static const struct shape brought = {SHAPE_OF(brought_record, brought_rows)};
+
+json_t *record_write_brought(const struct brought_record *record)
+{
+    return write_body(&brought, record);
+}
+
+int record_read_brought(json_t *body, struct arena *arena, struct brought_record *out_record,
+                        struct fly_error *out_error)
+{
+    int code = read_body(&brought, body, arena, out_record, out_error);
+
+    return code == 0 ? check_ascending(&out_record->hardware, out_error) : code;
+}
+
 /* ---- while it runs ---- */
 
 static const struct shape_field heartbeat_rows[] = {

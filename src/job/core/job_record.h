@@ -3,6 +3,7 @@
 #define FLYBALL_JOB_CORE_JOB_RECORD_H
 
 #include "job/core/job.h"
+#include "policy/past.h"
 #include "shapes/shape.h"
 #include "store/store.h"
 
@@ -21,6 +22,7 @@ enum record_kind {
     RECORD_ENDED,
     RECORD_CLOSED,
     RECORD_PROFILED_PART,
+    RECORD_BROUGHT,
     RECORD_KINDS
 };
 
@@ -80,6 +82,32 @@ struct profiled_part_record {
     size_t count;
 };
 
+/* What was observed elsewhere of one batch size, as in policy/past.h. */
+struct brought_batch {
+    uint32_t batch_size;
+    uint64_t reached;
+    double log_epochs_mean, log_epochs_squares;
+    uint64_t stopped;
+    double stopped_epochs;
+    uint64_t failed;
+    double log_epoch_cost; /* NAN: not known */
+};
+
+/*
+ * What a job brought from elsewhere, by value. With PAST_HARDWARE it is for one line, which may be a new one;
+ * else for all lines, those to come included. With PAST_REVISION learning begins anew before.
+ */
+struct brought_record {
+    enum past_kind kind;
+    const char *source;   /* the job's name; with PAST_HARDWARE the GPU; with PAST_REVISION the one before */
+    const char *revision; /* with PAST_REVISION: that begins; else "" */
+    bool of_line;         /* with PAST_HARDWARE: the next two say which */
+    size_t line;
+    struct job_hardware hardware;
+    struct brought_batch batches[JOB_BATCHES_MAX];
+    size_t count;
+};
+
 struct heartbeat_record {
     uint32_t attempt;
     double energy_j, time_s;
@@ -126,6 +154,7 @@ json_t *record_write_proposed(const struct proposed_record *record);
 json_t *record_write_attempt(const struct attempt_record *record);
 json_t *record_write_profiled(const struct profiled_record *record);
 json_t *record_write_profiled_part(const struct profiled_part_record *record);
+json_t *record_write_brought(const struct brought_record *record);
 json_t *record_write_heartbeat(const struct heartbeat_record *record);
 json_t *record_write_epoch(const struct epoch_record *record);
 json_t *record_write_ended(const struct ended_record *record);
@@ -148,6 +177,8 @@ int record_read_attempt(json_t *body, struct attempt_record *out_record, struct 
 int record_read_profiled(json_t *body, struct profiled_record *out_record, struct fly_error *out_error);
 int record_read_profiled_part(json_t *body, struct profiled_part_record *out_record,
                               struct fly_error *out_error);
+int record_read_brought(json_t *body, struct arena *arena, struct brought_record *out_record,
+                        struct fly_error *out_error);
 int record_read_heartbeat(json_t *body, struct heartbeat_record *out_record, struct fly_error *out_error);
 int record_read_epoch(json_t *body, struct epoch_record *out_record, struct fly_error *out_error);
 int record_read_ended(json_t *body, struct ended_record *out_record, struct fly_error *out_error);

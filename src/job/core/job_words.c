@@ -31,12 +31,15 @@ const char *const job_objective_words[JOB_OBJECTIVES] = {
     [FLY_OBJECTIVE_ENERGY] = "energy", [FLY_OBJECTIVE_TIME] = "time",
     [FLY_OBJECTIVE_COST] = "cost",     [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest_limit",
     [FLY_OBJECTIVE_CARBON] = "carbon", [FLY_OBJECTIVE_MONEY] = "money"};
+const char *const job_past_words[PAST_KINDS] = {
+    [PAST_HARDWARE] = "hardware", [PAST_REVISION] = "revision", [PAST_JOB] = "job"};
 static const char *const kind_words[] = {
     [RECORD_DEFINED] = "defined",   [RECORD_SET] = "set",
     [RECORD_PROPOSED] = "proposed", [RECORD_ATTEMPT] = "attempt",
     [RECORD_PROFILED] = "profiled", [RECORD_HEARTBEAT] = "heartbeat",
     [RECORD_EPOCH] = "epoch",       [RECORD_ENDED] = "ended",
     [RECORD_CLOSED] = "closed",     [RECORD_PROFILED_PART] = "profiled_part",
+    [RECORD_BROUGHT] = "brought",
 };
 
 #define LENGTH(words) (sizeof(words) / sizeof(words)[0])

@@ -18,6 +18,7 @@ extern const char *const job_answer_words[JOB_ANSWERS];
 extern const char *const job_stop_words[JOB_STOPS];
 extern const char *const job_reason_words[REASON_COUNT];
 extern const char *const job_target_words[JOB_TARGETS];
+extern const char *const job_past_words[PAST_KINDS];
 extern const char *const job_generator_words[JOB_GENERATORS];
 extern const char *const job_objective_words[JOB_OBJECTIVES];
 

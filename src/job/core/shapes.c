@@ -166,6 +166,10 @@ static const struct shape_field definition_rows[] = {
                    "this is left; null: none is"),
     SPARING_TRUTH(job_definition, no_default,
                   "the default batch size is only where the search begins: nothing is compared with it"),
+    {AT(job_definition, like), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = JOB_NAME_MAX,
+     .about = "a job whose past a new job learns from"},
+    {AT(job_definition, revision), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = SHORT,
+     .about = "of script, data and hyper-parameters; another one than on record: learning begins anew"},
 };
 const struct shape shape_definition = {
     SHAPE(job_definition, "DefinitionOnRecord", "What a job is, with its name", definition_rows),
@@ -442,6 +446,10 @@ static const struct shape_field shown_rows[] = {
     LONG(job_shown, running, 0, "trials that run"),
     LONG(job_shown, events, 0, "in its log"),
     OR_LONG(job_shown, recurrences_left, "that were announced and have not begun; 0: not known"),
+    {AT(job_shown, revision), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = SHORT,
+     .about = "of script, data and hyper-parameters, that holds now"},
+    {AT(job_shown, past), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = JOB_WHY_MAX,
+     .free_text = true, .about = "what it learns from beside its own trials"},
 };
 const struct shape shape_shown = {SHAPE(job_shown, "Job", "A job as it stands", shown_rows)};
 
@@ -449,7 +457,8 @@ static const struct shape_field event_rows[] = {
     LONG(store_event, number, 1, "from 1, without gaps within the job"),
     DATE(store_event, time_us, "in microseconds since 1970, by the store's clock"),
     TEXT(store_event, kind, STORE_KIND_MAX,
-         "defined, set, proposed, attempt, profiled, heartbeat, epoch, ended, closed, profiled_part"),
+         "defined, set, proposed, attempt, profiled, heartbeat, epoch, ended, closed, profiled_part, "
+         "brought"),
     LONG(store_event, trial, 0, "0: of none"),
     TEXT(store_event, key, STORE_KEY_MAX, "unique within the job; or empty"),
     {AT(store_event, body), .kind = SHAPE_OBJECT, .longest = STORE_BODY_MAX, .about = "what was observed"},

@@ -160,6 +160,8 @@ static int take(struct trial_past *past, const struct store_event *event, json_t
     case RECORD_PROFILED_PART:
         past->parted = true;
         return 0;
+    case RECORD_BROUGHT: /* of no trial */
+        return 0;
     case RECORD_HEARTBEAT:
         return take_heartbeat(past, body, why);
     case RECORD_EPOCH:

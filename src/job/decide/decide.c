@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "job/decide/brought.h"
 #include "job/decide/data_growth.h"
 #include "job/decide/decision_text.h"
 #include "job/decide/line.h"
@@ -264,8 +265,8 @@ static int find_line(struct job_state *state, const struct job_hardware *hardwar
                      size_t *out_line, struct fly_error *out_error)
 {
     *out_line = job_state_line(state, hardware);
-    *out_new = *out_line == state->line_count;
-    return *out_new ? job_state_add_line(state, hardware, out_error) : 0;
+    *out_new = *out_line == state->line_count || !state->lines[*out_line].described;
+    return *out_line == state->line_count ? brought_add_line(state, hardware, out_error) : 0;
 }
 
 int decide_proposal(struct job_state *state, const struct job_question *question, int64_t now_us,

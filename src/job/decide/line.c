@@ -162,6 +162,25 @@ int job_state_add_line(struct job_state *state, const struct job_hardware *hardw
     return job_lines_exclude(state, out_error);
 }
 
+int job_line_renew(struct job_state *state, struct job_line *line, struct fly_error *out_error)
+{
+    size_t count = line->spec->batch_count;
+    struct decider anew;
+    int code = decider_init(&anew, line->spec, state->policy, &state->parameters, &line->arena, out_error);
+
+    if (code < 0)
+        return code;
+    decider_deinit(&line->decider);
+    line->decider = anew;
+    memset(line->facts, 0, count * sizeof line->facts[0]);
+    memset(line->parts, 0, count * sizeof line->parts[0]);
+    line->growth = 1.0;
+    line->recurrences = line->baseline_runs = 0;
+    line->baseline_time_s = 0.0;
+    line->excluded = count;
+    return job_lines_exclude(state, out_error);
+}
+
 void job_line_deinit(struct job_line *line)
 {
     decider_deinit(&line->decider);

@@ -25,6 +25,9 @@ void job_lines_tell_left(struct job_state *state);
 int job_state_add_line(struct job_state *state, const struct job_hardware *hardware,
                        struct fly_error *out_error);
 
+/* Forgets what was observed on the line, but not what fits into its memory. */
+int job_line_renew(struct job_state *state, struct job_line *line, struct fly_error *out_error);
+
 void job_line_deinit(struct job_line *line);
 
 /* Updates which batch sizes fit on every line, after one ran out of memory or a line was added. */

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "job/core/job.h"
+#include "job/core/job_record.h"
 #include "job/core/target_progress.h"
 #include "job/decide/final_metric.h"
 #include "job/decide/part.h"
@@ -29,6 +30,7 @@
  *     heartbeat
  *     epoch       a report, and its answer; key "epoch/TRIAL/ATTEMPT/EPOCH"
  *     ended       a trial's end; key "end/TRIAL"; none for an expiry, which may be followed by an end
+ *     brought     what was observed elsewhere: on other hardware, before a revision, or by another job
  *     closed      what the whole run took, after its end was known; key "close/TRIAL/ATTEMPT"
  */
 
@@ -56,6 +58,7 @@ struct batch_facts {
     double longest_s;           /* the longest time of one that did */
     uint64_t reached_epochs;    /* sum over those */
     double units_per_epoch;     /* of the profile; 0: unknown */
+    struct past_tally tally;    /* of its epochs; costs are the profile's */
     struct final_metrics final; /* of trainings that went on after their target */
     bool worse;                 /* they are worse than allowed: the batch size is left */
     double first_steps;         /* of an epoch, at the first size of the data (data_growth.h); 0: unknown */
@@ -73,6 +76,7 @@ struct job_line {
     uint32_t world_size;
     uint64_t gpu_memory_bytes;
     bool limits_known;     /* limits can be set here */
+    bool described;        /* a trial ran here, whose proposal says so in full */
     struct job_spec *spec; /* in the arena; only batch sizes that the ranks can share */
     struct decider decider;
     struct batch_facts *facts;  /* in the arena, one per batch size of `spec` */
@@ -100,6 +104,7 @@ struct job_trial {
     bool counted; /* the policy knows of it */
     bool capped;
     bool last_try;
+    bool of_past;       /* it began before the revision that holds now: it shows nothing of that */
     uint32_t epochs;    /* that it may run; 0: not known yet */
     int64_t stop_by_us; /* 0: none */
     double heartbeat_s;
@@ -153,6 +158,13 @@ struct job_state {
         char name[JOB_TEXT_MAX];
         char sha256[JOB_TEXT_MAX]; /* of a plug-in's file; "": none */
     } policy_set;
+    char revision[JOB_TEXT_MAX]; /* that holds now; "": none was told */
+    struct job_brought {
+        enum past_kind kind;
+        char source[JOB_TEXT_MAX];
+        struct brought_batch *batches; /* in the arena */
+        size_t count;                  /* 0: nothing was brought */
+    } brought;                         /* for all hardware, also to come */
     uint32_t control_every;
     uint32_t pin_batch_size; /* 0: none */
     double pin_limit_w;

@@ -12,6 +12,7 @@
 #include "job/decide/data_growth.h"
 #include "job/decide/line.h"
 #include "job/decide/state_fold_begin.h"
+#include "job/decide/state_fold_brought.h"
 #include "job/decide/state_fold_end.h"
 #include "model/objective_check.h"
 
@@ -165,6 +166,7 @@ static int (*const folds[])(struct folding *folding) = {
     [RECORD_PROFILED] = fold_profiled, [RECORD_HEARTBEAT] = fold_heartbeat,
     [RECORD_EPOCH] = fold_epoch,       [RECORD_ENDED] = fold_ended,
     [RECORD_CLOSED] = fold_closed,     [RECORD_PROFILED_PART] = fold_profiled_part,
+    [RECORD_BROUGHT] = fold_brought,
 };
 _Static_assert(sizeof folds / sizeof folds[0] == RECORD_KINDS, "one function for every kind");
 

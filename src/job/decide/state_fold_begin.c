@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "job/decide/brought.h"
 #include "job/decide/data_growth.h"
 #include "job/decide/line.h"
 
@@ -78,9 +79,10 @@ static int begin_trial(struct folding *folding, const struct proposed_record *re
         return fold_refuse_member(folding, "recurrence, line", "one that is known, or the next");
     /* The line may exist already, when the decision needed it. */
     if (record->line == state->line_count)
-        code = job_state_add_line(state, &record->hardware, folding->error);
+        code = brought_add_line(state, &record->hardware, folding->error);
     if (code < 0)
         return code;
+    state->lines[record->line].described = true;
     trial = make_trial(folding, record);
     trial.batch = job_line_batch(&state->lines[trial.line], record->batch_size);
     if (trial.batch == state->lines[trial.line].spec->batch_count)

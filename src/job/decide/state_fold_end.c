@@ -51,6 +51,8 @@ static int tell_end(const struct folding *folding, const struct ended_record *re
         .time_s = record->time_s / growth,
         .dearer = trial->wants_profile ? job_line_dearer(line, trial->batch) : 0.0};
 
+    if (trial->of_past)
+        return 0;
     return fold_tell(
         folding, trial->line,
         &(struct event){.kind = trial->counted ? EVENT_TRIAL_ENDED : EVENT_TRIAL_SEEN, .ended = &ended});
@@ -77,7 +79,11 @@ static void observe(const struct folding *folding, const struct ended_record *re
 {
     const struct job_trial *trial = folding->trial;
     double growth = data_growth_of(fold_line(folding), trial, 0.0);
+    struct past_tally *tally = &fold_line(folding)->facts[trial->batch].tally;
 
+    if (trial->of_past)
+        return;
+    past_tally_take(tally, learned(record), record->epochs, folding->state->definition.max_epochs);
     if (outcome_observed(learned(record)))
         job_line_observe(fold_line(folding),
                          &(struct line_observation){.batch = trial->batch,

@@ -12,6 +12,7 @@
 #include "base/adler32.h"
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
+#include "job/decide/brought.h"
 #include "job/decide/line.h"
 #include "shapes/shape.h"
 
@@ -35,6 +36,69 @@ static int64_t get_i64(struct bytes_reader *bytes)
 static uint32_t get_u32(struct bytes_reader *bytes)
 {
     return (uint32_t)bytes_up_to(bytes, UINT32_MAX);
+}
+
+/* ---- what was observed of epochs, here and elsewhere ---- */
+
+static void save_tally(const struct past_tally *tally, struct buffer *bytes)
+{
+    bytes_put_u64(bytes, tally->reached);
+    bytes_put_double(bytes, tally->mean);
+    bytes_put_double(bytes, tally->squares);
+    bytes_put_u64(bytes, tally->stopped);
+    bytes_put_double(bytes, tally->stopped_epochs);
+    bytes_put_u64(bytes, tally->failed);
+    bytes_put_double(bytes, tally->log_epoch_cost);
+}
+
+static struct past_tally load_tally(struct bytes_reader *bytes)
+{
+    struct past_tally tally;
+
+    tally.reached = bytes_u64(bytes);
+    tally.mean = bytes_double(bytes);
+    tally.squares = bytes_double(bytes);
+    tally.stopped = bytes_u64(bytes);
+    tally.stopped_epochs = bytes_double(bytes);
+    tally.failed = bytes_u64(bytes);
+    tally.log_epoch_cost = bytes_double(bytes);
+    return tally;
+}
+
+static void save_brought(const struct job_state *state, struct buffer *bytes)
+{
+    bytes_put_text(bytes, state->revision);
+    bytes_put_u64(bytes, state->brought.kind);
+    bytes_put_text(bytes, state->brought.source);
+    bytes_put_u64(bytes, state->brought.count);
+    for (size_t i = 0; i < state->brought.count; i++) {
+        const struct past_tally tally = brought_tally(&state->brought.batches[i]);
+
+        bytes_put_u64(bytes, state->brought.batches[i].batch_size);
+        save_tally(&tally, bytes);
+    }
+}
+
+static int load_brought(struct job_state *state, struct bytes_reader *bytes, struct fly_error *out_error)
+{
+    struct job_brought *brought = &state->brought;
+
+    bytes_text(bytes, state->revision, sizeof state->revision);
+    brought->kind = (enum past_kind)bytes_up_to(bytes, PAST_KINDS - 1);
+    bytes_text(bytes, brought->source, sizeof brought->source);
+    brought->count = (size_t)bytes_up_to(bytes, JOB_BATCHES_MAX);
+    if (brought->count == 0)
+        return 0;
+    brought->batches = arena_alloc(&state->arena, brought->count, sizeof brought->batches[0]);
+    if (brought->batches == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < brought->count; i++) {
+        uint32_t size = get_u32(bytes);
+        const struct past_tally tally = load_tally(bytes);
+
+        brought->batches[i] = brought_of(size, &tally);
+    }
+    return 0;
 }
 
 /* ---- lines ---- */
@@ -76,6 +140,7 @@ static void save_line(const struct job_line *line, struct buffer *bytes)
     bytes_put_u64(bytes, line->limits_known ? line->spec->batches[0].limit_count : 0);
     for (size_t i = 0; line->limits_known && i < line->spec->batches[0].limit_count; i++)
         bytes_put_double(bytes, line->spec->batches[0].limits_w[i]);
+    bytes_put_u64(bytes, line->described);
     bytes_put_u64(bytes, line->excluded);
     bytes_put_u64(bytes, line->overflowing);
     bytes_put_u64(bytes, line->recurrences);
@@ -101,6 +166,7 @@ static void save_line(const struct job_line *line, struct buffer *bytes)
         bytes_put_double(bytes, facts->final.squares);
         bytes_put_u64(bytes, facts->worse);
         bytes_put_double(bytes, facts->first_steps);
+        save_tally(&facts->tally, bytes);
         bytes_put_u64(bytes, facts->crashed);
         bytes_put_u64(bytes, facts->silent);
         bytes_put_text(bytes, facts->crash_text);
@@ -113,6 +179,7 @@ static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct 
 {
     int code = 0;
 
+    line->described = bytes_bool(bytes);
     line->excluded = (size_t)bytes_up_to(bytes, line->spec->batch_count);
     line->overflowing = get_u32(bytes);
     line->recurrences = bytes_u64(bytes);
@@ -138,6 +205,7 @@ static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct 
         facts->final.squares = bytes_double(bytes);
         facts->worse = bytes_bool(bytes);
         facts->first_steps = bytes_double(bytes);
+        facts->tally = load_tally(bytes);
         facts->crashed = bytes_u64(bytes);
         facts->silent = bytes_u64(bytes);
         bytes_text(bytes, facts->crash_text, sizeof facts->crash_text);
@@ -196,7 +264,7 @@ static void save_trial(const struct job_trial *trial, struct buffer *bytes)
                               trial->steps};
     const bool marks[] = {trial->wants_profile, trial->profiles, trial->counted,
                           trial->capped,        trial->last_try, trial->decided,
-                          trial->lost,          trial->silent,   trial->reported};
+                          trial->lost,          trial->silent,   trial->reported, trial->of_past};
 
     bytes_put_u64(bytes, trial->number);
     bytes_put_u64(bytes, trial->index);
@@ -237,7 +305,7 @@ static void load_trial(const struct job_state *state, struct bytes_reader *bytes
                                &trial->steps};
     bool *const marks[] = {&trial->wants_profile, &trial->profiles, &trial->counted,
                            &trial->capped,        &trial->last_try, &trial->decided,
-                           &trial->lost,          &trial->silent,   &trial->reported};
+                           &trial->lost,          &trial->silent,   &trial->reported, &trial->of_past};
 
     trial->number = bytes_up_to(bytes, state->trials);
     trial->index = bytes_u64(bytes);
@@ -312,6 +380,7 @@ static void save_body(const struct job_state *state, struct buffer *bytes)
     bytes_put_u64(bytes, state->trials);
     bytes_put_u64(bytes, state->recurrences);
     bytes_put_u64(bytes, state->recurrences_end);
+    save_brought(state, bytes);
     bytes_put_u64(bytes, state->line_count);
     for (size_t i = 0; i < state->line_count; i++)
         save_line(&state->lines[i], bytes);
@@ -381,8 +450,8 @@ static void load_numbers(struct job_state *state, struct bytes_reader *bytes)
 
 static int load_tables(struct job_state *state, struct bytes_reader *bytes, struct fly_error *out_error)
 {
+    int code = load_brought(state, bytes, out_error);
     uint64_t count = bytes_up_to(bytes, JOB_HARDWARE_MAX);
-    int code = 0;
 
     for (uint64_t i = 0; i < count && code == 0; i++)
         code = load_line(state, bytes, out_error);

@@ -110,7 +110,7 @@ static int local_show(void *self, const char *job, struct arena *arena, struct j
     if (!isnan(job_state_recurrences_left(state)))
         shown.recurrences_left = (uint64_t)job_state_recurrences_left(state);
     *out_shown = shown;
-    return 0;
+    return local_tell_past(state, arena, out_shown, out_error);
 }
 
 /* A list that grows; its texts are in the arena. */

@@ -140,6 +140,27 @@ int local_define(void *self, const struct job_definition *definition, struct job
                  struct fly_error *out_error);
 int local_set(void *self, const struct job_setting *setting, struct fly_error *out_error);
 
+/*
+ * Gathers the past of the job that a new job is to learn from; NULL if none is named, or the job is on record
+ * already. The caller frees it. FLY_ENOTFOUND if there is no such job, FLY_EUSAGE if the two share no batch
+ * size that was run.
+ */
+int local_gather_like(struct job_local *local, const struct job_definition *definition,
+                      struct brought_record **out_record, struct fly_error *out_error);
+
+/* Appends it, unless it is NULL; and that a revision begins, unless it is told already or not at all. */
+int local_append_like(struct local_change *change, const struct brought_record *record,
+                      struct fly_error *out_error);
+int local_append_revision(struct local_change *change, const char *revision, struct fly_error *out_error);
+
+/* On hardware that is new to the job, brings what it showed on other hardware. */
+int local_bring_hardware(struct local_change *change, const struct job_hardware *hardware,
+                         struct fly_error *out_error);
+
+/* Fills in what a job learns from beside its own trials. */
+int local_tell_past(const struct job_state *state, struct arena *arena, struct job_shown *out_shown,
+                    struct fly_error *out_error);
+
 /* The operations on trials (struct job_backend). */
 int local_propose(void *self, const struct job_question *question, struct job_proposal *out_proposal,
                   struct fly_error *out_error);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -14,6 +15,7 @@
 
 struct define_call {
     struct job_definition definition;
+    struct brought_record *like; /* NULL: nothing is brought from another job */
     struct job_registered registered;
 };
 
@@ -48,12 +50,17 @@ static int define_within(struct local_change *change, void *call, struct fly_err
         code =
             local_append(change, RECORD_DEFINED, 0, "", definition_to_json(&define->definition), out_error);
         if (code == 0)
+            code = local_append_like(change, define->like, out_error);
+        if (code == 0)
+            code = local_append_revision(change, define->definition.revision, out_error);
+        if (code == 0)
             tell_registered(change->state, false, &define->registered);
         return code;
     }
     tell_registered(change->state, true, &define->registered);
-    return definition_compare(&change->state->definition, change->state->policy->name, &define->definition,
+    code = definition_compare(&change->state->definition, change->state->policy->name, &define->definition,
                               out_error);
+    return code < 0 ? code : local_append_revision(change, define->definition.revision, out_error);
 }
 
 /* Checks the policy that a definition names, if it names one, and takes its file's content. */
@@ -89,7 +96,11 @@ int local_define(void *self, const struct job_definition *definition, struct job
         code = check_named_policy(local, &call.definition, out_error);
     if (code < 0)
         return code;
+    code = local_gather_like(local, definition, &call.like, out_error);
+    if (code < 0)
+        return code;
     code = local_call(local, definition->name, true, define_within, &call, out_error);
+    free(call.like);
     if (code == 0)
         *out_registered = call.registered;
     return code;

@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "job/decide/decision_reasons.h"
@@ -210,6 +209,8 @@ static int propose_new(struct local_change *change, const struct job_question *q
     struct decision decision = {.refused = true};
     int code = announce(change, question, out_error);
 
+    if (code == 0)
+        code = local_bring_hardware(change, &question->hardware, out_error);
     for (int i = 0; i < JOB_PROPOSALS_AT_ONCE && decision.refused && code == 0; i++) {
         code = decide_proposal(change->state, question, change->now_us, &decision, out_error);
         if (code < 0)

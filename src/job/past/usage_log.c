@@ -181,7 +181,7 @@ static int miss(struct pass *pass, const struct store_event *event, struct fly_e
 static bool tells(enum record_kind kind)
 {
     return kind != RECORD_DEFINED && kind != RECORD_SET && kind != RECORD_PROFILED &&
-           kind != RECORD_PROFILED_PART;
+           kind != RECORD_PROFILED_PART && kind != RECORD_BROUGHT;
 }
 
 static int visit(void *context, const struct store_event *event, struct fly_error *out_error)

@@ -78,7 +78,7 @@ struct fly_session {
     uint64_t forks;
     bool disabled;
     struct fly_session_options options; /* texts and lists are the session's own */
-    char *texts[8];                     /* owned */
+    char *texts[10];                    /* owned */
     uint32_t *batch_sizes;              /* owned */
     double *limits_w;                   /* owned */
     struct job_definition definition;

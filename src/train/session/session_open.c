@@ -56,7 +56,8 @@ static bool copy_options(struct fly_session *session, const struct fly_session_o
     struct fly_session_options *own = &session->options;
     struct fly_carbon_options *carbon = &session->carbon.options;
     const char **const texts[] = {&own->job_name, &own->policy,    &own->store,    &own->run,
-                                  &own->gpus,     &carbon->source, &carbon->price, &carbon->directory};
+                                  &own->gpus,     &carbon->source, &carbon->price, &carbon->directory,
+                                  &own->like,     &own->revision};
     size_t batch_bytes = options->batch_count * sizeof session->batch_sizes[0],
            limit_bytes = options->limit_count * sizeof session->limits_w[0];
 
@@ -118,6 +119,8 @@ static void define(struct fly_session *session)
         job->max_metric_loss = options->max_metric_loss;
     job->window = options->window;
     job->no_default = options->no_default;
+    job->like = options->like;
+    job->revision = options->revision;
     job->control_every = options->control_every;
     job->seed = options->seed;
     job->policy = options->policy;
