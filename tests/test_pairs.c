@@ -350,6 +350,37 @@ static void settle(const struct job_spec *job, const double *epochs, const doubl
     finish(&life);
 }
 
+/* The default runs first, whatever is known of others, unless it has failed; a retry is safe all the same. */
+static void test_reference(void **state)
+{
+    struct trial_ended ended = {
+        .batch = 2, .limit_w = 200, .outcome = TRIAL_REACHED, .epochs = 10, .energy_j = 1e5, .time_s = 1000};
+    struct proposal proposal;
+    struct scene scene;
+    struct life life;
+
+    (void)state;
+    set_scene(&scene, 1.03);
+    begin(&life, &scene.spec, &batch_policy_bayes);
+    for (uint32_t i = 0; i < 10; i++)
+        tell(&life, &(struct event){.kind = EVENT_TRIAL_SEEN, .ended = &ended});
+    assert_int_equal(decider_propose(&life.decider, 0, 1, &proposal, NULL), 0);
+    assert_int_equal(proposal.batch, 2);
+    assert_int_equal(decider_propose(&life.decider, 0, 0, &proposal, NULL), 0);
+    assert_int_equal(proposal.batch, BASE);
+    tell(&life, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = &proposal});
+    assert_int_equal(decider_propose(&life.decider, 1, 0, &proposal, NULL), 0);
+    assert_int_not_equal(proposal.batch, BASE);
+    ended.batch = BASE;
+    ended.outcome = TRIAL_NOT_REACHED;
+    ended.epochs = 50;
+    tell(&life, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
+    assert_int_equal(decider_propose(&life.decider, 1, 0, &proposal, NULL), 0);
+    assert_int_not_equal(proposal.batch, BASE);
+    finish(&life);
+    arena_deinit(&scene.arena);
+}
+
 /* The bound is one over batch size and limit: a faster batch size leaves room for a lower limit. */
 static void test_settles(void **state)
 {
@@ -392,7 +423,7 @@ int main(void)
         cmocka_unit_test(test_epochs),        cmocka_unit_test(test_chances),
         cmocka_unit_test(test_tries_in_vain), cmocka_unit_test(test_levels),
         cmocka_unit_test(test_no_limits),     cmocka_unit_test(test_guess),
-        cmocka_unit_test(test_settles),
+        cmocka_unit_test(test_settles),       cmocka_unit_test(test_reference),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,13 +40,6 @@
  */
 enum { CHOICE_STOPS = 11 };
 
-/* The cost of an epoch of one batch size, known though the belief may not have taken it in yet. */
-struct epoch_cost {
-    size_t batch;
-    double cost;
-    double time_s;
-};
-
 struct choice_question {
     const struct belief *belief;
     const bool *cannot_run;         /* per batch size */

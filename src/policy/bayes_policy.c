@@ -7,6 +7,7 @@
  * - The first recurrence runs the default without a bound; so does each until one reached its target.
  * - A past that was brought (bayes_past.h) is no evidence that a batch size reaches its target, unless only
  *   the hardware differs: then the first recurrence runs what was best there.
+ * - Within a bound on the slowdown the default runs first in any case (pair_bound.h).
  * - A retry runs the best known batch size: it never explores.
  * - A new batch size that its profile shows not to be worth the trial is left: at once where the
  *   profile is a part of the first epoch (policy_parameters.profile_window), else after that epoch.
@@ -115,26 +116,6 @@ static int bayes_create(const struct batch_policy *self, const struct job_spec *
 }
 
 /*
- * Gives what the bound leaves of all batch sizes; NULL without a bound. The exact cost of an epoch is that
- * at the limit at which the trial runs.
- */
-static const struct pair *open_pairs(const struct bayes_state *state, const struct epoch_cost *exact)
-{
-    for (size_t i = 0; state->pairs != NULL && i < state->spec->batch_count; i++) {
-        const struct epoch_cost *known = exact != NULL && exact->batch == i ? exact : NULL;
-        const struct fly_power_point point = {1.0, 1.0, known != NULL ? known->time_s : 1.0};
-        const struct profile_measured measured = {
-            .batch = i, .points = &point, .count = 1, .units_per_epoch = 1.0};
-        bool unfolded = known != NULL && state->bound.arms[i].points == NULL;
-
-        state->pairs[i] = pair_bound_of(&state->bound, &state->belief, i, unfolded ? &measured : NULL);
-        if (known != NULL)
-            state->pairs[i].log_cost = 0.0;
-    }
-    return state->pairs;
-}
-
-/*
  * Answers for all batch sizes; `pending` is NULL where trials that run do not count, `exact` where
  * the belief has all that is known of costs.
  */
@@ -142,7 +123,7 @@ static struct choice open_choice(const struct bayes_state *state, const uint32_t
                                  const struct epoch_cost *exact)
 {
     const struct choice_question question = {
-        .pairs = open_pairs(state, exact),
+        .pairs = pair_bound_open(&state->bound, &state->belief, exact, state->pairs),
         .default_batch = state->spec->default_batch,
         .belief = &state->belief,
         .cannot_run = state->cannot_run,
@@ -351,6 +332,18 @@ static size_t least_doubtful(const struct bayes_state *state)
     return chosen;
 }
 
+/*
+ * Returns whether the default must run before anything else: a bound is on the slowdown against what it
+ * takes here, whatever a past tells. One that failed is not insisted on.
+ */
+static bool lacks_reference(const struct bayes_state *state)
+{
+    size_t base = state->spec->default_batch;
+
+    return state->pairs != NULL && !state->cannot_run[base] && state->pending[base] == 0 &&
+           state->bound.arms[base].reached == 0 && state->belief.arms[base].failures == 0;
+}
+
 static int bayes_propose(const void *opaque, const struct batch_question *question,
                          struct proposal *out_proposal, struct fly_error *out_error)
 {
@@ -364,6 +357,9 @@ static int bayes_propose(const void *opaque, const struct batch_question *questi
     expect(&choice, question->recurrences_left - 1.0);
     if (choice.best == state->belief.count) {
         proposal.batch = least_doubtful(state);
+        proposal.reason = REASON_EXPLORE;
+    } else if (question->try_number == 0 && lacks_reference(state)) {
+        proposal.batch = state->spec->default_batch;
         proposal.reason = REASON_EXPLORE;
     } else if (question->try_number == 0) {
         proposal.batch = choice_most_worth(&choice);

@@ -306,6 +306,23 @@ struct pair pair_bound_of(const struct pair_bound *bound, const struct belief *b
     return pair_of(bound, belief, batch, &arm);
 }
 
+const struct pair *pair_bound_open(const struct pair_bound *bound, const struct belief *belief,
+                                   const struct epoch_cost *exact, struct pair *pairs)
+{
+    for (size_t i = 0; pairs != NULL && i < belief->count; i++) {
+        const struct epoch_cost *known = exact != NULL && exact->batch == i ? exact : NULL;
+        const struct fly_power_point point = {1.0, 1.0, known != NULL ? known->time_s : 1.0};
+        const struct profile_measured measured = {
+            .batch = i, .points = &point, .count = 1, .units_per_epoch = 1.0};
+        bool unfolded = known != NULL && bound->arms[i].points == NULL;
+
+        pairs[i] = pair_bound_of(bound, belief, i, unfolded ? &measured : NULL);
+        if (known != NULL)
+            pairs[i].log_cost = 0.0;
+    }
+    return pairs;
+}
+
 double pair_chance(const struct pair *pair, const struct belief *belief, size_t batch, size_t default_batch,
                    uint32_t runs)
 {

@@ -56,6 +56,13 @@ struct pair_bound {
     struct pair_arm *arms;       /* NULL: there is no bound */
 };
 
+/* An epoch of one batch size, known though the belief may not have taken it in yet. */
+struct epoch_cost {
+    size_t batch;
+    double cost;
+    double time_s;
+};
+
 /* What the bound leaves of one batch size. */
 struct pair {
     bool held;       /* its time can be held against the default's */
@@ -89,6 +96,13 @@ double pair_bound_least_cost(const struct pair_bound *bound, const struct profil
  */
 struct pair pair_bound_of(const struct pair_bound *bound, const struct belief *belief, size_t batch,
                           const struct profile_measured *measured);
+
+/*
+ * Gives what the bound leaves of all batch sizes, in `pairs`, and returns it; `pairs` may be NULL, as may
+ * `exact`: an epoch of a trial at the limit at which it runs.
+ */
+const struct pair *pair_bound_open(const struct pair_bound *bound, const struct belief *belief,
+                                   const struct epoch_cost *exact, struct pair *pairs);
 
 /*
  * The probability that the batch size keeps the bound once `runs` more trials of it have ended; 1
