@@ -270,8 +270,10 @@ def test_why_of_a_model():
                  "cost to the target (kJ)", "batch size"):
         tap.contains(words, said)
     tap.equal(len([tip for tip in re.findall("<[^>]*title>trial ([0-9]+), batch", words) if int(tip) < trial]) > 0, True)
-    first = good("why", "believed", "--trial=1", store=store).stdout
-    tap.equal("What was expected" in first, False)
+    first = good("why", "believed", "1", store=store).stdout
+    tap.equal(("What was expected" in first, first), (False, good("why", "believed", "--trial=1", store=store).stdout))
+    refused(64, "named twice", "why", "believed", "1", "--trial=1", store=store)
+    refused(64, "'x' is no trial's number", "why", "believed", "x", store=store)
     refused(69, "there is no belief to draw", "why", "believed", "--trial=1", "--svg=none.svg", store=store)
     tap.equal((BOX / "none.svg").exists(), False)
 

@@ -71,14 +71,32 @@ struct why {
     struct decision_numbers numbers;
 };
 
+/* Gives the trial that --trial or the second operand names; 0 for none. */
+static int read_number(const struct cli_call *call, uint64_t *out_trial, struct fly_error *out_error)
+{
+    const char *operand = cli_operand_count(call) > 1 ? cli_operand(call, 1) : NULL;
+
+    *out_trial = cli_set(call, "trial") ? (uint64_t)cli_integer(call, "trial") : 0;
+    if (operand == NULL)
+        return 0;
+    if (*out_trial != 0)
+        return cli_usage(call, out_error, "the trial is named twice, by --trial and by '%s'", operand);
+    return number_parse_u64(operand, INT64_MAX, out_trial) && *out_trial > 0
+               ? 0
+               : cli_usage(call, out_error, "'%s' is no trial's number; expected a whole number from 1",
+                           operand);
+}
+
 static int read_trial(const struct cli_call *call, const struct jobs *jobs, struct why *why,
                       struct fly_error *out_error)
 {
     struct store_query query = {0};
     struct job_shown shown;
     struct arena arena;
-    int code;
+    int code = read_number(call, &why->trial, out_error);
 
+    if (code < 0)
+        return code;
     arena_init(&arena, 1 << 20);
     code = jobs->backend->show(jobs->self, why->job, &arena, &shown, out_error);
     arena_deinit(&arena);
@@ -86,7 +104,8 @@ static int read_trial(const struct cli_call *call, const struct jobs *jobs, stru
         return job_view_explain(jobs, why->job, code, out_error);
     if (shown.trials == 0)
         return error_set(out_error, FLY_EEXHAUSTED, "job '%s' has not run yet", why->job);
-    why->trial = cli_set(call, "trial") ? (uint64_t)cli_integer(call, "trial") : shown.trials;
+    if (why->trial == 0)
+        why->trial = shown.trials;
     if (why->trial > shown.trials)
         return error_set(out_error, FLY_ENOTFOUND,
                          "job '%s' has no trial %" PRIu64 "; its newest is %" PRIu64, why->job, why->trial,
@@ -347,10 +366,10 @@ const struct cli_command cmd_job_why = {
          "try from 0, the text from 1."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
-    .operands = "JOB",
-    .operand_maximum = 1,
+    .operands = "JOB [TRIAL]",
+    .operand_maximum = 2,
     .examples = {{"flyball job why digits", "explain the last choice"},
-                 {"flyball job why digits --trial 3 --format json", "explain an earlier one to a program"},
+                 {"flyball job why digits 3 --format json", "explain an earlier one to a program"},
                  {"flyball job why digits --svg belief.svg", "draw what was believed of each batch size"}},
     .outputs = {&quantities},
     .run = job_why_run,
