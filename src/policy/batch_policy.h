@@ -24,6 +24,8 @@
  * decisions anywhere. One state belongs to one job and is used by one thread at a time.
  */
 
+enum guard_choice { GUARD_OF_POLICY, GUARD_ON, GUARD_OFF };
+
 /* Parameters that the user may set; every policy reads the fields that it knows. */
 struct policy_parameters {
     double beta;     /* stop a trial at this multiple of the best cost; > 0, infinity for never */
@@ -38,6 +40,7 @@ struct policy_parameters {
     void (*fixed_at)(const void *context, uint64_t recurrence, size_t *out_batch, double *out_limit_w);
     const void *fixed_context;
     const struct power_policy *power; /* chooses from profiles; NULL: power_policy_cost */
+    enum guard_choice guard;          /* whether searches are held against the default (search_guard.h) */
     /* For `zeus-server` only: */
     uint32_t pruning_rounds;
     uint32_t explorations;  /* trials of each batch size before it is sampled */
@@ -118,6 +121,13 @@ struct batch_policy {
 
     /* It learns from what was observed elsewhere (EVENT_PAST_BROUGHT). */
     bool heeds_past;
+
+    /*
+     * With GUARD_OF_POLICY it is guarded. It follows by itself a common level of costs that changes, and
+     * begins to learn anew when a proposal of REASON_GUARD is folded; the state of any other policy is then
+     * made afresh.
+     */
+    bool guarded;
 
     /*
      * Makes the state of one job in `arena`. Borrows `self` and `spec` for the lifetime of the state.

@@ -478,6 +478,7 @@ const struct batch_policy batch_policy_bayes = {
     .name = "bayes",
     .summary = "a model of epochs and cost over batch sizes; tries what is worth its cost",
     .version = 1,
+    .guarded = true,
     .heeds_past = true,
     .create = bayes_create,
     .fold = bayes_fold,

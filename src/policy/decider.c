@@ -4,7 +4,18 @@
 #include <math.h>
 #include <string.h>
 
+#include <flyball/cost.h>
 #include <flyball/power_selector.h>
+
+/* Begun anew, a policy's state takes new memory. */
+enum { BEGUN_ANEW_MAX = 100 };
+
+static bool is_guarded(const struct batch_policy *policy, const struct policy_parameters *parameters)
+{
+    if (policy == &batch_policy_default || policy == &batch_policy_fixed || parameters->no_default)
+        return false;
+    return parameters->guard == GUARD_ON || (parameters->guard == GUARD_OF_POLICY && policy->guarded);
+}
 
 int decider_init(struct decider *decider, const struct job_spec *spec, const struct batch_policy *policy,
                  const struct policy_parameters *parameters, struct arena *arena, struct fly_error *out_error)
@@ -15,7 +26,11 @@ int decider_init(struct decider *decider, const struct job_spec *spec, const str
         .power = parameters->power != NULL ? parameters->power : &power_policy_cost,
         .arena = arena,
         .recurrences_left = NAN,
+        .parameters = *parameters,
+        .guarded = is_guarded(policy, parameters),
+        .excluded = spec->batch_count,
     };
+    guard_init(&decider->guard, policy->guarded);
     decider->profiles = arena_alloc(arena, spec->batch_count, sizeof decider->profiles[0]);
     decider->streaks = arena_alloc(arena, spec->batch_count, sizeof decider->streaks[0]);
     if (decider->profiles == NULL || decider->streaks == NULL)
@@ -145,6 +160,123 @@ bool decider_keeps_crashing(const struct decider *decider, size_t batch)
     return crash_streaks_alone(&decider->streaks[batch]);
 }
 
+/* ---- the guard ---- */
+
+static struct profile_measured kept_profile(const struct decider_profile *profile, size_t batch)
+{
+    return (struct profile_measured){.batch = batch,
+                                     .points = profile->points,
+                                     .count = profile->count,
+                                     .units_per_epoch = profile->units_per_epoch,
+                                     .best = profile->best};
+}
+
+/* Tells the guard what a trial took; `own`: it is one of the policy's recurrences. */
+static void watch_costs(struct decider *decider, const struct trial_ended *ended, bool own)
+{
+    const struct job_spec *spec = decider->spec;
+    const struct decider_profile *profile = &decider->profiles[spec->default_batch];
+    double cost = fly_cost(spec->eta, spec->max_power_w, ended->energy_j, ended->time_s);
+    bool reached = ended->outcome == TRIAL_REACHED;
+
+    if (!decider->guarded || !(cost > 0.0) || !isfinite(cost) ||
+        !(outcome_observed(ended->outcome) || ended->outcome == TRIAL_REFUSED))
+        return;
+    if (ended->batch == spec->default_batch && reached)
+        guard_take_default(&decider->guard,
+                           cost / guard_limit_share(spec, profile->points, profile->count, ended->limit_w));
+    if (ended->batch == spec->default_batch && !reached && ended->epochs >= (double)spec->max_epochs)
+        guard_take_default_failed(&decider->guard);
+    if (own)
+        guard_take_try(&decider->guard, ended->recurrence, cost, reached);
+}
+
+/* Tells a policy whose state was made afresh what still holds. */
+static void tell_what_holds(struct decider *decider)
+{
+    const struct job_spec *spec = decider->spec;
+
+    if (decider->excluded < spec->batch_count)
+        tell_policy(decider,
+                    &(struct event){.kind = EVENT_BATCHES_EXCLUDED, .first_excluded = decider->excluded});
+    for (size_t i = 0; i < spec->batch_count; i++) {
+        const struct profile_measured kept = kept_profile(&decider->profiles[i], i);
+
+        if (kept.count > 0)
+            tell_policy(decider, &(struct event){.kind = EVENT_PROFILE_MEASURED, .measured = &kept});
+        if (decider->streaks[i].given_up)
+            tell_policy(decider, &(struct event){.kind = EVENT_BATCH_GIVEN_UP, .given_up = i});
+    }
+}
+
+static int begin_anew(struct decider *decider, struct fly_error *out_error)
+{
+    void *state;
+    int code;
+
+    if (decider->policy->guarded || decider->begun_anew >= BEGUN_ANEW_MAX)
+        return 0;
+    code = decider->policy->create(decider->policy, decider->spec, &decider->parameters, decider->arena,
+                                   &state, out_error);
+    if (code < 0)
+        return code;
+    decider_deinit(decider);
+    decider->policy_state = state;
+    tell_what_holds(decider);
+    return 0;
+}
+
+/* Lets learning begin anew with the proposal by which the guard says so. */
+static int heed_guard(struct decider *decider, const struct proposal *proposal, struct fly_error *out_error)
+{
+    bool anew;
+    int code = 0;
+
+    if (proposal->reason != REASON_GUARD)
+        return 0;
+    anew = guard_begins_anew(&decider->guard);
+    guard_take_advice(&decider->guard);
+    if (anew)
+        code = begin_anew(decider, out_error);
+    decider->begun_anew += anew;
+    return code;
+}
+
+bool decider_default_fails(const struct decider *decider)
+{
+    return decider->guarded && decider->guard.fails;
+}
+
+/* Returns the guard's reason to run the default; REASON_COUNT for none. */
+static enum reason guard_reason(const struct decider *decider, uint32_t try_number)
+{
+    static const enum reason reasons[] = {
+        [GUARD_GO_ON] = REASON_COUNT, [GUARD_ASK] = REASON_GUARD_DOUBT, [GUARD_DEFAULT] = REASON_GUARD};
+    size_t batch = decider->spec->default_batch;
+
+    if (!decider->guarded || batch >= decider->excluded || decider_gave_up(decider, batch) ||
+        decider_keeps_crashing(decider, batch))
+        return REASON_COUNT;
+    return reasons[guard_advise(&decider->guard, try_number)];
+}
+
+/* The default runs at the limit that its profile has shown to be best, if there is one, else at its highest.
+ */
+static struct proposal propose_default(const struct decider *decider, enum reason reason)
+{
+    size_t batch = decider->spec->default_batch;
+    bool profiled = decider->profiles[batch].points != NULL;
+
+    return (struct proposal){.batch = batch,
+                             .limit_rule = profiled ? LIMIT_PROFILED : LIMIT_FIXED,
+                             .limit_w = batch_highest_limit_w(&decider->spec->batches[batch]),
+                             .uncapped = true,
+                             .reason = reason,
+                             .policy_version = decider->policy->version};
+}
+
+/* ---- the fold ---- */
+
 int decider_fold(struct decider *decider, const struct event *event, struct fly_error *out_error)
 {
     int code = 0;
@@ -154,17 +286,23 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
         break;
     case EVENT_TRIAL_PROPOSED:
         decider->trials++;
+        code = heed_guard(decider, event->proposed, out_error);
         break;
     case EVENT_PROFILE_MEASURED:
         code = fold_profile(decider, event->measured, out_error);
         break;
     case EVENT_TRIAL_ENDED:
         decider->ended += !event->ended->late;
+        watch_costs(decider, event->ended, true);
+        break;
+    case EVENT_TRIAL_SEEN:
+        watch_costs(decider, event->ended, false);
+        break;
+    case EVENT_BATCHES_EXCLUDED:
+        decider->excluded = event->first_excluded;
         break;
     case EVENT_EPOCH_REPORTED:
-    case EVENT_BATCHES_EXCLUDED:
     case EVENT_BATCH_GIVEN_UP:
-    case EVENT_TRIAL_SEEN:
     case EVENT_PROFILE_KEPT:
     case EVENT_PAST_BROUGHT:
         break;
@@ -184,7 +322,12 @@ int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t
                                             .trial = decider->trials,
                                             .in_flight = decider->trials - decider->ended,
                                             .recurrences_left = decider->recurrences_left};
+    enum reason reason = guard_reason(decider, try_number);
 
+    if (reason != REASON_COUNT) {
+        *out_proposal = propose_default(decider, reason);
+        return 0;
+    }
     return decider->policy->propose(decider->policy_state, &question, out_proposal, out_error);
 }
 
@@ -201,15 +344,6 @@ bool decider_explain(const struct decider *decider, struct batch_outlook *outloo
 bool decider_wants_profile(const struct decider *decider, const struct proposal *proposal)
 {
     return proposal->limit_rule == LIMIT_PROFILED && decider->profiles[proposal->batch].points == NULL;
-}
-
-static struct profile_measured kept_profile(const struct decider_profile *profile, size_t batch)
-{
-    return (struct profile_measured){.batch = batch,
-                                     .points = profile->points,
-                                     .count = profile->count,
-                                     .units_per_epoch = profile->units_per_epoch,
-                                     .best = profile->best};
 }
 
 double decider_limit_w(const struct decider *decider, const struct proposal *proposal)
@@ -295,6 +429,9 @@ void decider_save(const struct decider *decider, struct buffer *bytes)
             bytes_put_double(bytes, profile->points[point].time_s);
         }
     }
+    bytes_put_u64(bytes, decider->begun_anew);
+    bytes_put_u64(bytes, decider->excluded);
+    guard_save(&decider->guard, bytes);
     crash_streaks_save(decider->streaks, decider->spec->batch_count, bytes);
     decider->policy->save(decider->policy_state, bytes);
 }
@@ -331,6 +468,9 @@ int decider_load(struct decider *decider, struct bytes_reader *bytes, struct fly
         code = load_profile(decider, &decider->profiles[i], bytes, out_error);
     if (code < 0)
         return code;
+    decider->begun_anew = bytes_u64(bytes);
+    decider->excluded = (size_t)bytes_up_to(bytes, decider->spec->batch_count);
+    guard_load(&decider->guard, bytes);
     crash_streaks_load(decider->streaks, decider->spec->batch_count, bytes);
     if (bytes->failed || !decider->policy->load(decider->policy_state, bytes))
         return 1;

@@ -12,6 +12,7 @@
 #include "policy/batch_policy.h"
 #include "policy/crash_streaks.h"
 #include "policy/event.h"
+#include "policy/search_guard.h"
 
 /*
  * The decision core of one recurring job: a policy, the power profiles, which all policies need,
@@ -30,6 +31,11 @@
  * A batch size whose trials crash again and again while others do not is given up
  * (crash_streaks.h): the policy is told and looks for others. If it proposes that batch size all
  * the same, the caller must run another.
+ *
+ * A guard (search_guard.h) holds what the policy's trials take against the default. Where it must, it has the
+ * default run with no cap in the place of the policy's choice, and lets learning begin anew: the policy's
+ * state is made afresh, with the profiles, what does not fit and what crashes, unless the policy looks
+ * after itself. This follows from the folded proposal (REASON_GUARD), so a log without one folds as ever.
  *
  * Live sessions, services and the simulator all drive it in this way, and it cannot tell them
  * apart. Pure except for the arena: the same events give the same answers. One thread at a time.
@@ -53,9 +59,14 @@ struct decider {
     uint64_t trials;                  /* proposed */
     uint64_t ended;                   /* trials that have ended */
     double recurrences_left;          /* that have not begun; NAN: not known; its owner keeps it up to date */
+    struct policy_parameters parameters;
+    bool guarded;
+    struct guard guard;
+    uint64_t begun_anew; /* how often learning began anew */
+    size_t excluded;     /* the first batch size that does not fit; batch_count if all fit */
 };
 
-enum { DECIDER_STATE_VERSION = 3 }; /* version of decider_save's format, besides the policy's own */
+enum { DECIDER_STATE_VERSION = 4 }; /* version of decider_save's format, besides the policy's own */
 
 /*
  * Borrows spec, policies and arena for the lifetime of the decider. Call decider_deinit, before
@@ -80,6 +91,9 @@ int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t
 /* Says what the policy expects of each batch size before a new recurrence, as batch_policy.explain. */
 bool decider_explain(const struct decider *decider, struct batch_outlook *outlooks);
 
+/* Returns whether the default no longer reaches its target, so that nothing is held against it. */
+bool decider_default_fails(const struct decider *decider);
+
 /* Returns whether a batch size is given up. */
 bool decider_gave_up(const struct decider *decider, size_t batch);
 
@@ -93,8 +107,8 @@ bool decider_wants_profile(const struct decider *decider, const struct proposal 
 double decider_limit_w(const struct decider *decider, const struct proposal *proposal);
 
 /*
- * Gives the epochs that the trial may run; energy and time are those of one epoch at its limit.
- * Errors as batch_policy.epoch_cap.
+ * Gives the epochs that the trial may run, unless its proposal is uncapped; energy and time are those of one
+ * epoch at its limit. Errors as batch_policy.epoch_cap.
  */
 int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j, double epoch_time_s,
                       uint32_t *out_epochs, struct fly_error *out_error);

@@ -39,6 +39,9 @@ enum reason {
     REASON_PINNED,    /* chosen by the user */
     REASON_QUALITY,   /* the policy's choice gives worse models than allowed */
     REASON_UNASKED,   /* run while the job's log was out of reach */
+    /* Set by the decider (search_guard.h): */
+    REASON_GUARD,       /* the default, since the search or all costs have grown too dear */
+    REASON_GUARD_DOUBT, /* the default, since what it takes today is in doubt */
     REASON_COUNT
 };
 
@@ -50,6 +53,7 @@ struct proposal {
     size_t batch; /* index into job_spec.batches */
     enum limit_rule limit_rule;
     double limit_w; /* with LIMIT_FIXED */
+    bool uncapped;  /* it may run all epochs */
     enum reason reason;
     uint32_t policy_version;
     struct numpy_random random_after; /* state of the published generator, if it is used */

@@ -66,9 +66,10 @@ static int train(struct decider *decider, struct environment *environment, const
     const struct fly_power_point *epoch = &batch->points[point];
     struct training training;
     double target_epoch;
-    uint32_t cap;
-    int code = decider_epoch_cap(decider, ended->batch, epoch->time_s * epoch->power_w, epoch->time_s, &cap,
-                                 out_error);
+    uint32_t cap = environment->workload->spec.max_epochs;
+    int code = proposal->uncapped ? 0
+                                  : decider_epoch_cap(decider, ended->batch, epoch->time_s * epoch->power_w,
+                                                      epoch->time_s, &cap, out_error);
 
     if (code < 0)
         return code;

@@ -280,7 +280,7 @@ static void tell_commands(const struct cli_call *call, const struct job_history 
     cli_note(call, "decide it again from its log: flyball sim replay %s/log.jsonl", directory);
     cli_note(call,
              "%s it: flyball sim job --traces %s --gpu %s --jobs %s/jobs.ini --workload %s --policy %s%s%s "
-             "--recurrences %llu --seeds %u --eta %.17g --beta %.17g --window %u --generator %s%s",
+             "--recurrences %llu --seeds %u --eta %.17g --beta %.17g --window %u --generator %s%s --guard on",
              exact ? "replay" : "simulate", directory, gpu, directory, definition->name, policy,
              exact ? " --order recorded" : "", definition->one_at_a_time ? "" : " --overlapping",
              (unsigned long long)recurrences, definition->seed, objective_eta(&history->objective),

@@ -77,7 +77,11 @@
     {.name = "generator", .type = CLI_CHOICE, .placeholder = "NAME", .choices = sim_generator_names, \
      .default_text = "philox", .key = "sim.generator", \
      .help = "Random numbers: philox (policies share their luck), or numpy to repeat runs of the published " \
-             "code."}
+             "code."}, \
+    {.name = "guard", .type = CLI_CHOICE, .placeholder = "WHEN", .choices = sim_guard_names, \
+     .default_text = "policy", .key = "sim.guard", \
+     .help = "Whether a search that grows dearer than the default gives way to it for a while: of some " \
+             "policies alone (policy: bayes), of all (on) or of none (off)."}
 
 /* How long profiles take; sim_policies_open reads it. */
 #define SIM_OPTION_PROFILE_WINDOW \

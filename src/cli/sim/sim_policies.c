@@ -32,6 +32,9 @@ static const struct batch_policy *const known[POLICY_COUNT] = {
 
 const char *const sim_generator_names[] = {[GENERATOR_PHILOX] = "philox", [GENERATOR_NUMPY] = "numpy", NULL};
 
+const char *const sim_guard_names[] = {
+    [GUARD_OF_POLICY] = "policy", [GUARD_ON] = "on", [GUARD_OFF] = "off", NULL};
+
 static void choose(struct sim_policies *policies, const struct cli_call *call)
 {
     static const int always[] = {POLICY_DEFAULT, POLICY_ORACLE};
@@ -100,6 +103,7 @@ struct policy_parameters sim_policy_parameters(const struct sim_policies *polici
     return (struct policy_parameters){.beta = cli_real(call, "beta"),
                                       .window = (uint32_t)cli_integer(call, "window"),
                                       .generator = (enum generator)cli_choice(call, "generator"),
+                                      .guard = (enum guard_choice)cli_choice(call, "guard"),
                                       .profile_window = policies->profile_window,
                                       .power = sim_plugins_power(&policies->plugins)};
 }

@@ -33,5 +33,6 @@ struct policy_parameters sim_policy_parameters(const struct sim_policies *polici
 
 extern const char *const sim_policy_names[];
 extern const char *const sim_generator_names[];
+extern const char *const sim_guard_names[];
 
 #endif

@@ -17,11 +17,12 @@ const char *const job_stop_words[JOB_STOPS] = {
     [JOB_STOP_COST] = "cost", [JOB_STOP_DEADLINE] = "deadline", [JOB_STOP_ENDED] = "ended",
 };
 const char *const job_reason_words[REASON_COUNT] = {
-    [REASON_FIXED] = "fixed",         [REASON_EXPLORE] = "explore",   [REASON_SAMPLED] = "sampled",
-    [REASON_BEST_SEEN] = "best_seen", [REASON_PLUGIN] = "plugin",     [REASON_NO_TARGET] = "no_target",
-    [REASON_CONTROL] = "control",     [REASON_LAST_TRY] = "last_try", [REASON_DEADLINE] = "deadline",
-    [REASON_BOUND] = "bound",         [REASON_MEMORY] = "memory",     [REASON_NO_CHOICE] = "no_choice",
-    [REASON_PINNED] = "pinned",       [REASON_QUALITY] = "quality",   [REASON_UNASKED] = "unasked",
+    [REASON_FIXED] = "fixed",         [REASON_EXPLORE] = "explore",         [REASON_SAMPLED] = "sampled",
+    [REASON_BEST_SEEN] = "best_seen", [REASON_PLUGIN] = "plugin",           [REASON_NO_TARGET] = "no_target",
+    [REASON_CONTROL] = "control",     [REASON_LAST_TRY] = "last_try",       [REASON_DEADLINE] = "deadline",
+    [REASON_BOUND] = "bound",         [REASON_MEMORY] = "memory",           [REASON_NO_CHOICE] = "no_choice",
+    [REASON_PINNED] = "pinned",       [REASON_QUALITY] = "quality",         [REASON_UNASKED] = "unasked",
+    [REASON_GUARD] = "guard",         [REASON_GUARD_DOUBT] = "guard_doubt",
 };
 const char *const job_target_words[JOB_TARGETS] = {
     [JOB_NO_TARGET] = "none", [JOB_AT_LEAST] = "at_least", [JOB_AT_MOST] = "at_most"};

@@ -107,7 +107,7 @@ static int choose_by_policy(struct choosing *choosing, struct fly_error *out_err
     int code = decider_propose(&line->decider, begun ? recurrence->line_number : line->recurrences,
                                begun ? recurrence->policy_tries : 0, &choosing->proposal, out_error);
 
-    choosing->record->capped = true;
+    choosing->record->capped = !choosing->proposal.uncapped;
     if (code == FLY_EEXHAUSTED || code == FLY_EDATA) { /* a search that has ended, or a faulty plug-in */
         choose_best(choosing, REASON_NO_CHOICE);
         return 0;

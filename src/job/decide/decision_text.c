@@ -337,12 +337,55 @@ static void tell_unasked(const struct telling *telling)
              telling->size);
 }
 
+/* The guard of the policy's search (policy/search_guard.h). */
+static void tell_guard(const struct telling *telling)
+{
+    const struct guard *guard = &telling->line->decider.guard;
+    unsigned dear = guard_dear(guard);
+    char what[96];
+
+    if (dear >= GUARD_DEAR_MOST)
+        snprintf(what, sizeof what, "%u of the last %d recurrences took over 20 %% more than a run of it",
+                 dear, GUARD_WINDOW);
+    else
+        snprintf(what, sizeof what, "it takes more than it did, and so may all others");
+    snprintf(telling->why, JOB_WHY_MAX, "the default batch size %u runs without a cap, since %s%s",
+             telling->size, what,
+             guard_begins_anew(guard) ? "; learning begins anew from here"
+                                      : "; the search goes on when they are fewer");
+}
+
+static void tell_guard_doubt(const struct telling *telling)
+{
+    const char *why = "the last recurrences took more than those before them";
+
+    if (telling->decision->record.try_number > 0)
+        why = "the tries before it failed";
+    else if (guard_dear(&telling->line->decider.guard) > 0)
+        why = "some of the last recurrences took over 20 % more than it did";
+    snprintf(telling->why, JOB_WHY_MAX,
+             "the default batch size %u runs without a cap, to see what it takes today, since %s",
+             telling->size, why);
+}
+
 static void (*const tellings[])(const struct telling *telling) = {
-    [REASON_FIXED] = tell_fixed,     [REASON_EXPLORE] = tell_explore,   [REASON_SAMPLED] = tell_sampled,
-    [REASON_BEST_SEEN] = tell_best,  [REASON_PLUGIN] = tell_plugin,     [REASON_NO_TARGET] = tell_no_target,
-    [REASON_CONTROL] = tell_control, [REASON_LAST_TRY] = tell_last_try, [REASON_DEADLINE] = tell_deadline,
-    [REASON_BOUND] = tell_bound,     [REASON_MEMORY] = tell_memory,     [REASON_NO_CHOICE] = tell_no_choice,
-    [REASON_PINNED] = tell_pinned,   [REASON_QUALITY] = tell_quality,   [REASON_UNASKED] = tell_unasked,
+    [REASON_FIXED] = tell_fixed,
+    [REASON_EXPLORE] = tell_explore,
+    [REASON_SAMPLED] = tell_sampled,
+    [REASON_BEST_SEEN] = tell_best,
+    [REASON_PLUGIN] = tell_plugin,
+    [REASON_NO_TARGET] = tell_no_target,
+    [REASON_CONTROL] = tell_control,
+    [REASON_LAST_TRY] = tell_last_try,
+    [REASON_DEADLINE] = tell_deadline,
+    [REASON_BOUND] = tell_bound,
+    [REASON_MEMORY] = tell_memory,
+    [REASON_NO_CHOICE] = tell_no_choice,
+    [REASON_PINNED] = tell_pinned,
+    [REASON_QUALITY] = tell_quality,
+    [REASON_UNASKED] = tell_unasked,
+    [REASON_GUARD] = tell_guard,
+    [REASON_GUARD_DOUBT] = tell_guard_doubt,
 };
 _Static_assert(sizeof tellings / sizeof tellings[0] == REASON_COUNT, "one sentence for every reason");
 
@@ -391,6 +434,23 @@ static void tell_given_up(const struct telling *telling)
     }
 }
 
+/* Says that the default fails, if there is room: searches are then held against nothing. */
+static void tell_default_fails(const struct telling *telling)
+{
+    size_t length = strlen(telling->why);
+    char text[GIVEN_UP_TEXT_MAX];
+    int added;
+
+    if (!decider_default_fails(&telling->line->decider))
+        return;
+    added =
+        snprintf(text, sizeof text,
+                 "; the default batch size %u did not reach the target, so that nothing is compared with it",
+                 telling->line->spec->batches[telling->line->spec->default_batch].size);
+    if (length + (size_t)added < JOB_WHY_MAX)
+        memcpy(telling->why + length, text, (size_t)added + 1);
+}
+
 void decision_explain(const struct job_state *state, struct decision *decision)
 {
     const struct telling telling = {.state = state,
@@ -401,4 +461,5 @@ void decision_explain(const struct job_state *state, struct decision *decision)
 
     tellings[decision->record.reason](&telling);
     tell_given_up(&telling);
+    tell_default_fails(&telling);
 }

@@ -75,6 +75,7 @@ int job_state_define(struct job_state *state, const struct job_definition *defin
                                                    .seed = definition->seed,
                                                    .generator = definition->generator,
                                                    .overlapping = !definition->one_at_a_time,
+                                                   .guard = GUARD_ON,
                                                    .pruning_rounds = definition->pruning_rounds,
                                                    .explorations = definition->explorations,
                                                    .prior_mean = definition->prior_mean,
