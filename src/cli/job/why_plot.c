@@ -103,7 +103,7 @@ static int draw_belief(struct picture *picture, struct fly_error *out_error)
     return 0;
 }
 
-/* The machine of the trial, or that of the newest. */
+/* Returns the hardware of the trial; machine_count if it is not on record. */
 static size_t machine_of(const struct why_plot *plot)
 {
     const struct job_history *history = plot->history;
