@@ -228,31 +228,6 @@ def test_all_epochs():
         tap.equal((result.returncode, [attempt["end"] for attempt in said["tries"]]), (0, ["not_reached"] * 2), result.stderr)
 
 
-def test_ends_by_itself():
-    """A program with an early stopping of its own has not failed: its batch size is tried again."""
-    fresh()
-    with machine(*EXACT, gpus=1):
-        result, said = run("epochs=32:0,16:0,64:0", "patience=3", options=["--tries", "2", "--policy", "bayes"])
-        tap.equal((result.returncode, [(attempt["end"], attempt["epochs"]) for attempt in said["tries"]]), (0, [("not_reached", 3)] * 2), result.stderr)
-        tap.contains(result.stderr, ": target not reached, it ended by itself after epoch 3 of 12\n")
-
-
-def test_target_hold():
-    """The target has to hold for so many reports; a later submission by the job's name alone says the same."""
-    fresh()
-    with machine(*EXACT, gpus=1):
-        result, _ = run(definition=[*DEFINITION, "--max-metric-loss", "0.1"])
-        tap.contains(result.stderr, "max_metric_loss: expected a job that trains on after its target")
-        fresh()
-        for definition in ([*DEFINITION, "--target-hold", "3", "--best-so-far"], ["--leave-limits"]):
-            result, said = run("epochs=32:2", definition=definition)
-            tap.equal((result.returncode, tries(said), said["tries"][0]["epochs"], said["log_unavailable"]), (0, [(32, "reached")], 4, None), result.stderr)
-        result, said = run("epochs=32:2")
-        tap.contains(said["log_unavailable"], "target_hold (3, now none)")
-        shown = subprocess.run([FLYBALL, "job", "show", "job"], env=environment(), capture_output=True, text=True, check=False)
-        tap.contains(shown.stdout, "; a metric of at least 1 in 3 reports in a row within 12 epochs, where the best so far counts.\n")
-
-
 def test_what_the_policy_is_told():
     """Without --policy a new job is searched by bayes, and one on record keeps its own; zeus gets its window."""
     fresh()

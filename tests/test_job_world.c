@@ -415,6 +415,45 @@ static void test_growth_is_no_drift(void **state)
     assert_true(grow("zeus", false, &proposal) > 0);
 }
 
+/* Epochs of the same steps at two batch sizes cannot have the same samples. */
+static void test_same_steps(void **state)
+{
+    static const struct {
+        uint32_t steps, other_steps, every;
+        int code;
+    } rows[] = {{100, 100, 0, FLY_EUSAGE}, {100, 50, 0, 0}, {40, 40, 0, 0}, {100, 100, 6400, 0}};
+
+    (void)state;
+    for (size_t row = 0; row < COUNT(rows); row++) {
+        struct job_definition definition = job_fixture_definition("job");
+        struct job_question question = job_fixture_question("job");
+        struct fly_error error;
+
+        definition.policy = "default";
+        definition.report_every_samples = rows[row].every;
+        job_fixture_define(&fixture, &definition);
+        for (int i = 0; i < 2; i++) {
+            struct job_proposal proposal;
+            struct job_answered answered;
+            struct job_epoch epoch = {.job = "job", .attempt = 1, .metric = 0.1};
+            int code = 0;
+
+            pin(i == 0 ? 32 : 64);
+            proposal = job_fixture_propose(&fixture, &question);
+            epoch.trial = proposal.trial;
+            epoch.steps = i == 0 ? rows[row].steps : rows[row].other_steps;
+            for (epoch.epoch = 1; epoch.epoch <= 3 && code == 0; epoch.epoch++) {
+                epoch.energy_j = epoch.time_s = epoch.epoch;
+                code = fixture.jobs.backend->report(fixture.jobs.self, &epoch, &answered, &error);
+            }
+            assert_int_equal(code, i == 0 ? 0 : rows[row].code);
+            if (code != 0)
+                check_contains(error.text, "reports every 100 steps at batch size 64, as others did at 32");
+        }
+        check_fine(fixture.jobs.backend->remove(fixture.jobs.self, "job", &error), error);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,6 +465,7 @@ int main(void)
         job_test(test_worse_models),
         job_test(test_growth_is_told),
         job_test(test_growth_is_no_drift),
+        job_test(test_same_steps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

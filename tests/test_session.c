@@ -136,6 +136,27 @@ static void test_answers(void **state)
     }
 }
 
+/* A program that evaluates every 3 steps: epochs of 160 samples are those of 10 steps at batch size 16. */
+static void test_report_every_samples(void **state)
+{
+    static const uint32_t ended[] = {0, 0, 0, 1, 1, 1, 2, 2, 2, 3};
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    scene.options.report_every_samples = 160;
+    scene.fake.proposals[0].batch_size = 16;
+    scene_open(&scene);
+    assert_int_equal(scene.fake.definition.report_every_samples, 160);
+    for (size_t i = 0; i < COUNT(ended); i++) {
+        assert_int_equal(train_epoch(&scene, 3, 0.1), FLY_GO_ON);
+        assert_int_equal(status_of(&scene).epoch, ended[i]);
+    }
+    assert_int_equal(scene.fake.calls[FAKE_REPORT], 3);
+    assert_int_equal(scene.fake.reports[2].epoch, 3);
+    scene_end(&scene);
+}
+
 static void test_interrupted(void **state)
 {
     struct scene scene;
@@ -406,6 +427,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_asks_and_reports, forget),
         cmocka_unit_test_teardown(test_answers, forget),
+        cmocka_unit_test_teardown(test_report_every_samples, forget),
         cmocka_unit_test_teardown(test_interrupted, forget),
         cmocka_unit_test_teardown(test_out_of_memory, forget),
         cmocka_unit_test_teardown(test_tries, forget),

@@ -156,6 +156,14 @@ struct fly_session_options {
      */
     const struct fly_carbon_options *carbon;
 
+    /*
+     * Of the job: an epoch is so many samples, for a program that evaluates after so many steps whatever the
+     * batch size is. A report then counts when the steps since the last one that did, begun with
+     * fly_session_step_begin, come to another multiple of it; 0: each report ends an epoch, and epochs have
+     * the same samples at every batch size.
+     */
+    uint32_t report_every_samples;
+
     /* Of the job, for a metric that is noisy. */
     uint32_t target_hold;   /* the target must hold for so many reports in a row; 0: 1 */
     bool best_so_far;       /* the metric that counts is the best one reported so far */

@@ -20,6 +20,9 @@ static void put_target(struct buffer *text, const struct job_definition *definit
     buffer_printf(text, " within %u epochs%s%s.\n", definition->max_epochs,
                   definition->best_so_far ? ", where the best so far counts" : "",
                   definition->trains_on ? ", and training goes on after it" : "");
+    if (definition->report_every_samples > 0)
+        buffer_printf(text, "An epoch is %u samples, whenever the program evaluates.\n",
+                      definition->report_every_samples);
     if (!isnan(definition->max_metric_loss))
         buffer_printf(
             text, "A batch size whose final metric is worse than the default's by more than %g is left.\n",

@@ -151,6 +151,10 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
     {.name = "best-so-far", .type = CLI_FLAG, \
      .help = "With --job: the metric that counts is the best one reported so far, as of a program that keeps its " \
              "best model."}, \
+    {.name = "report-every-samples", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = UINT32_MAX, \
+     .help = "With --job: an epoch is so many samples, counted from the steps that the program tells, for a program " \
+             "that evaluates after so many steps whatever the batch size is. If not given, each report ends an " \
+             "epoch."}, \
     {.name = "max-metric-loss", .type = CLI_REAL, .placeholder = "LOSS", .minimum = 0, .above_minimum = true, \
      .maximum = INFINITY, \
      .help = "With --job and --train-on: a batch size whose final metric is worse than the default's by more than " \

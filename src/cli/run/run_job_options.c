@@ -25,15 +25,33 @@ const char *const run_job_scalings[] = {
     [FLY_SCALE_LINEAR] = "linear", [FLY_SCALE_SQUARE_ROOT] = "square-root", NULL};
 
 /* Options that have no meaning without --job. */
-static const char *const own[] = {"tries",         "batch-sizes",   "default-batch-size",
-                                  "target-metric", "metric",        "max-epochs",
-                                  "train-on",      "beta",          "policy",
-                                  "control-every", "learning-rate", "scaling",
-                                  "seed",          "metric-regex",  "oom-regex",
-                                  "oom-status",    "grace",         "leave-limits",
-                                  "target-hold",   "best-so-far",   "max-metric-loss",
-                                  "window",        "no-default",    "recurrences-left",
-                                  "like",          "revision"};
+static const char *const own[] = {"tries",
+                                  "batch-sizes",
+                                  "default-batch-size",
+                                  "target-metric",
+                                  "metric",
+                                  "max-epochs",
+                                  "train-on",
+                                  "beta",
+                                  "policy",
+                                  "control-every",
+                                  "learning-rate",
+                                  "scaling",
+                                  "seed",
+                                  "metric-regex",
+                                  "oom-regex",
+                                  "oom-status",
+                                  "grace",
+                                  "leave-limits",
+                                  "target-hold",
+                                  "best-so-far",
+                                  "max-metric-loss",
+                                  "report-every-samples",
+                                  "window",
+                                  "no-default",
+                                  "recurrences-left",
+                                  "like",
+                                  "revision"};
 
 /* Those of them and of the tuning's options that define the job. */
 static const char *const defining[] = {"batch-sizes",
@@ -51,6 +69,7 @@ static const char *const defining[] = {"batch-sizes",
                                        "target-hold",
                                        "best-so-far",
                                        "max-metric-loss",
+                                       "report-every-samples",
                                        "window",
                                        "no-default"};
 
@@ -139,6 +158,8 @@ static int read_definition(const struct cli_call *call, struct run_job *job, str
     }
     if (cli_set(call, "target-hold"))
         options->target_hold = (uint32_t)cli_integer(call, "target-hold");
+    if (cli_set(call, "report-every-samples"))
+        options->report_every_samples = (uint32_t)cli_integer(call, "report-every-samples");
     options->best_so_far = cli_flag(call, "best-so-far");
     if (cli_set(call, "max-metric-loss"))
         options->max_metric_loss = cli_real(call, "max-metric-loss");
@@ -223,6 +244,7 @@ static int look_up(const struct cli_call *call, struct run_job *job, struct fly_
     options->trains_on = shown.definition.trains_on;
     options->target_hold = shown.definition.target_hold;
     options->best_so_far = shown.definition.best_so_far;
+    options->report_every_samples = shown.definition.report_every_samples;
     if (!isnan(shown.definition.max_metric_loss))
         options->max_metric_loss = shown.definition.max_metric_loss;
     options->window = shown.definition.window;

@@ -109,6 +109,11 @@ struct job_definition {
                              begins anew, and the past is brought; NULL or "": as on record */
     const char *client;   /* what else its client states, compared like the rest; NULL or "": nothing */
     /* Noisy metrics (target_progress.h): */
+    /*
+     * A report is due each time so many samples were trained, at every batch size, and those reports are what
+     * this calls epochs; 0: the program's own epochs, which have the same samples at every batch size.
+     */
+    uint32_t report_every_samples;
     uint32_t target_hold; /* the target must hold for so many reports in a row; 0: 1 */
     bool best_so_far;     /* the metric that counts is the best one reported so far */
     /*

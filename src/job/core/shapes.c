@@ -161,6 +161,8 @@ static const struct shape_field definition_rows[] = {
     SPARING_WHOLE(job_definition, target_hold, JOB_EPOCHS_MAX,
                   "the target must hold for so many reports in a row; 0: 1"),
     SPARING_TRUTH(job_definition, best_so_far, "the metric that counts is the best one reported so far"),
+    SPARING_WHOLE(job_definition, report_every_samples, UINT32_MAX,
+                  "an epoch is so many samples, whenever the program evaluates; 0: as the program says"),
     SPARING_NUMBER(job_definition, max_metric_loss,
                    "with trains_on: a batch size whose final metric is worse than the default's by more than "
                    "this is left; null: none is"),

@@ -3,6 +3,9 @@
 
 #include <math.h>
 
+/* Batch sizes differ by more than 1 %, and so do the steps of their epochs. */
+enum { STEPS_TOLD_APART = 100 };
+
 static double growth_by(const struct job_line *line, size_t batch, double steps)
 {
     double first = line->facts[batch].first_steps;
@@ -36,6 +39,17 @@ void data_growth_note(struct job_line *line, struct job_trial *trial, double ste
     trial->growth = line->growth = growth_by(line, trial->batch, steps);
     if (!(*first > 0.0))
         *first = steps / trial->growth;
+}
+
+size_t data_growth_same_steps(const struct job_line *line, const struct job_trial *trial, uint32_t steps)
+{
+    size_t other = 0, none = line->spec->batch_count;
+
+    if (steps < STEPS_TOLD_APART || trial->steps != steps || line->growth != 1.0)
+        return none;
+    while (other < none && (other == trial->batch || line->facts[other].first_steps != steps))
+        other++;
+    return other;
 }
 
 double data_growth_steps(const struct job_trial *trial, const struct epoch_record *record)

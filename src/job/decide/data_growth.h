@@ -29,6 +29,12 @@ void data_growth_note(struct job_line *line, struct job_trial *trial, double ste
 /* The growth of a trial whose newest report, not noted yet, tells so many steps; 0: there is none. */
 double data_growth_of(const struct job_line *line, const struct job_trial *trial, double steps);
 
+/*
+ * The index of another batch size whose epochs had exactly these steps, though the trial's epochs, all of so
+ * many steps, should have others; spec->batch_count for none. Few steps are equal by rounding.
+ */
+size_t data_growth_same_steps(const struct job_line *line, const struct job_trial *trial, uint32_t steps);
+
 /* The steps of an epoch by a report; 0: not known. */
 double data_growth_steps(const struct job_trial *trial, const struct epoch_record *record);
 

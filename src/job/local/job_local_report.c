@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 
+#include "job/decide/data_growth.h"
 #include "job/local/job_local.h"
 
 /* ---- heartbeat ---- */
@@ -155,6 +156,27 @@ static int report_in_vain(struct local_change *change, const struct job_epoch *e
     return code < 0 ? code : note_end(change, epoch->trial, out_answered, out_error);
 }
 
+/*
+ * A program that reports after so many steps whatever the batch size is has other epochs at each. The steps
+ * of epochs that have the same samples cannot be equal, unless they are few.
+ */
+static int check_samples(const struct local_change *change, const struct job_trial *trial,
+                         const struct job_epoch *epoch, struct fly_error *out_error)
+{
+    const struct job_line *line = &change->state->lines[trial->line];
+    size_t other = data_growth_same_steps(line, trial, epoch->steps);
+
+    if (change->state->definition.report_every_samples > 0 || other == line->spec->batch_count)
+        return 0;
+    return error_set(
+        out_error, FLY_EUSAGE,
+        "job '%s': trial %" PRIu64 " reports every %u steps at batch size %u, as others did at %u: "
+        "its epochs have other samples and cannot be compared; report after the same number of "
+        "samples, or register the job with report_every_samples (--report-every-samples %u)",
+        change->job, epoch->trial, epoch->steps, line->spec->batches[trial->batch].size,
+        line->spec->batches[other].size, epoch->steps * line->spec->batches[line->spec->default_batch].size);
+}
+
 static int check_order(const struct local_change *change, const struct job_trial *trial,
                        const struct job_epoch *epoch, struct fly_error *out_error)
 {
@@ -240,6 +262,8 @@ static int report_open(struct local_change *change, const struct job_trial *tria
     bool decided = trial->decided;
     int code = check_order(change, trial, epoch, out_error);
 
+    if (code == 0)
+        code = check_samples(change, trial, epoch, out_error);
     if (code == 0)
         code = decide_report(change->state, trial, change->now_us, &record, out_error);
     if (code == 0)

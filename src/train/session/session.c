@@ -41,7 +41,7 @@ double fly_session_learning_rate(const struct fly_session *session, double defau
 void fly_session_resumed(struct fly_session *session, uint32_t epochs_done)
 {
     if (!session->reported)
-        session->epoch = session->epoch_newest = epochs_done;
+        session->epoch = session->epoch_newest = session->epoch_first = session->epoch_counted = epochs_done;
     session->resumed |= !session->reported;
 }
 

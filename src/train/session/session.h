@@ -115,11 +115,13 @@ struct fly_session {
     bool uncounted;          /* some steps were not counted */
     fly_window window;
     bool window_open;
-    bool resumed;          /* the program said how far its checkpoint is */
-    bool reported;         /* an epoch of this attempt */
-    uint32_t epoch;        /* the last that counts; later ones, after the trial's end, only go to the log */
-    uint32_t epoch_newest; /* the newest reported */
-    uint32_t epochs;       /* the trial may run */
+    bool resumed;           /* the program said how far its checkpoint is */
+    bool reported;          /* an epoch of this attempt */
+    uint32_t epoch;         /* the last that counts; later ones, after the trial's end, only go to the log */
+    uint32_t epoch_newest;  /* the newest reported */
+    uint32_t epoch_first;   /* where an epoch is so many samples: those done before this attempt, */
+    uint32_t epoch_counted; /* and the newest that counted */
+    uint32_t epochs;        /* the trial may run */
     enum fly_answer answer;
     enum job_stop stop;
     bool over; /* the log knows that the trial has ended */

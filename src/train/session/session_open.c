@@ -114,6 +114,7 @@ static void define(struct fly_session *session)
     job->trains_on = options->trains_on;
     job->max_epochs = options->max_epochs;
     job->target_hold = options->target_hold;
+    job->report_every_samples = options->report_every_samples;
     job->best_so_far = options->best_so_far;
     if (options->max_metric_loss != 0.0)
         job->max_metric_loss = options->max_metric_loss;

@@ -253,7 +253,9 @@ void session_profile_epoch_end(struct fly_session *session)
     (void)fly_tuner_epoch_end(limit->tuner);
     /* When no training was long enough for the whole search, do without second looks. */
     if (is_ready(limit) || (limit->goes_on && tuner_only_looks(limit->tuner)))
-        choose(session, (double)step_count_in_epoch(&session->count));
+        choose(session, session->definition.report_every_samples > 0
+                            ? session_expected_steps(session)
+                            : (double)step_count_in_epoch(&session->count));
 }
 
 void session_profile_tell_part(struct fly_session *session)

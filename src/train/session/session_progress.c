@@ -16,7 +16,9 @@ double session_time_s(const struct fly_session *session)
 double session_expected_steps(const struct fly_session *session)
 {
     uint64_t batch_size = session->proposal.batch_size;
-    uint64_t steps = (session->options.samples_per_epoch + batch_size - 1) / batch_size;
+    uint64_t every = session->definition.report_every_samples;
+    uint64_t samples = every > 0 ? every : session->options.samples_per_epoch;
+    uint64_t steps = (samples + batch_size - 1) / batch_size;
 
     if (steps > 0)
         return (double)steps;

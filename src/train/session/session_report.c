@@ -61,6 +61,9 @@ static uint32_t take_steps(struct fly_session *session)
     uint64_t told = (session->options.samples_per_epoch + batch_size - 1) / batch_size;
 
     session->steps_told = begun;
+    /* Where an epoch is so many samples, it does not grow. */
+    if (session->definition.report_every_samples > 0)
+        return 0;
     if (session->uncounted || !whole || begun < before || begun - before > UINT32_MAX)
         return 0;
     if (begun == 0)
@@ -181,6 +184,26 @@ static void report_beyond(struct fly_session *session, double metric)
         (void)session_say(session, &(struct spool_entry){.kind = SPOOL_REPORT, .epoch = epoch}, POST_RARELY);
 }
 
+/*
+ * Where an epoch is so many samples: finds which one the steps so far have ended, and whether it is a new
+ * one. A program that tells no steps is taken at its word.
+ */
+static bool count_samples(struct fly_session *session)
+{
+    uint64_t every = session->definition.report_every_samples;
+    uint64_t samples = session->count.begun * session->proposal.batch_size;
+    uint64_t ended;
+
+    if (every == 0 || samples == 0)
+        return true;
+    ended = session->epoch_first + samples / every;
+    if (ended <= session->epoch_counted || ended > UINT32_MAX)
+        return false;
+    session->epoch_newest = (uint32_t)ended - 1;
+    session->epoch_counted = (uint32_t)ended;
+    return true;
+}
+
 enum fly_answer fly_session_report(struct fly_session *session, double metric)
 {
     double shared[5];
@@ -196,6 +219,8 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
         return session->answer;
     }
     session->limit.refused = session->limit.spent = false; /* from here on the report's answer counts */
+    if (!count_samples(session))
+        return session->answer;
     session->epoch = ++session->epoch_newest;
     if (!session->disabled) {
         session_limit_check(session);
@@ -227,6 +252,8 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
 
 bool session_set_epoch(struct fly_session *session, uint32_t epoch)
 {
+    if (session->definition.report_every_samples > 0 && session->count.begun > 0)
+        return true; /* samples count instead */
     if (epoch == 0 || (session->reported && epoch <= session->epoch_newest))
         return false;
     session->epoch_newest = epoch - 1;

@@ -186,6 +186,7 @@ void session_begin_try(struct fly_session *session)
     session->progress = target_progress_none;
     session->count = (struct step_count){0};
     session->steps_told = 0;
+    session->epoch_first = session->epoch_counted = session->proposal.epochs_done;
     session->uncounted = false;
     session->resumed = session->reported = session->stopped = false;
     session->energy_j = session->time_s = NAN;
