@@ -180,6 +180,32 @@ static void test_policies_that_heed_no_past_bring_none(void **state)
     assert_int_equal(brought("job"), 0);
 }
 
+/* Profiles have time and power, and epochs stay: another objective needs no new runs, and no event. */
+static void test_another_objective_costs_nothing(void **state)
+{
+    struct job_definition definition = definition_of("job");
+    struct job_proposal next;
+    struct fly_error error;
+
+    (void)state;
+    job_fixture_define(&fixture, &definition);
+    learn("job");
+    check_fine(
+        fixture.jobs.backend->set(fixture.jobs.self,
+                                  &(struct job_setting){.job = "job",
+                                                        .set_objective = true,
+                                                        .objective = {FLY_OBJECTIVE_TIME, 0.0, INFINITY},
+                                                        .pin_limit_w = NAN},
+                                  &error),
+        error);
+    next = train("job", "GPU A");
+    assert_int_equal(next.batch_size, BEST);
+    assert_false(next.wants_profile);
+    check_double(next.limit_w, job_fixture_limits_w[FIXTURE_LIMITS - 1]); /* the fastest now */
+    assert_int_equal(brought("job"), 0);
+    check_log("job", "copy", "GPU A");
+}
+
 /* ---- another job ---- */
 
 static void test_like_another_job(void **state)
@@ -329,6 +355,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         job_test(test_other_hardware_begins_with_the_best),
         job_test(test_policies_that_heed_no_past_bring_none),
+        job_test(test_another_objective_costs_nothing),
         job_test(test_like_another_job),
         job_test(test_like_is_refused),
         job_test(test_a_revision_begins_anew),
