@@ -379,27 +379,36 @@ static void test_says_that_the_default_fails(void **state)
     finish(&life);
 }
 
+/* A decider whose policy began anew is written down and read back, and goes on alike. */
 static void test_decider_saves(void **state)
 {
-    struct life life, again;
-    struct buffer bytes;
-    struct bytes_reader reader;
+    static const struct batch_policy *const policies[] = {&batch_policy_zeus, &batch_policy_bayes};
 
     (void)state;
-    begin(&life, &batch_policy_zeus, GUARD_ON);
-    count_dear(&life, 18, 1.0);
-    count_dear(&life, 7, 3.0);
-    buffer_init(&bytes, 1 << 20);
-    decider_save(&life.decider, &bytes);
-    begin(&again, &batch_policy_zeus, GUARD_ON);
-    reader = bytes_reader(bytes.data, bytes.length);
-    assert_int_equal(decider_load(&again.decider, &reader, NULL), 0);
-    again.recurrences = life.recurrences;
-    for (int i = 0; i < 20; i++)
-        check_double(recur(&again, 3.0), recur(&life, 3.0));
-    buffer_deinit(&bytes);
-    finish(&again);
-    finish(&life);
+    for (size_t i = 0; i < COUNT(policies); i++) {
+        const struct proposal anew = {
+            .batch = DEFAULT, .limit_rule = LIMIT_PROFILED, .uncapped = true, .reason = REASON_GUARD};
+        struct life life, again;
+        struct buffer bytes;
+        struct bytes_reader reader;
+
+        begin(&life, policies[i], GUARD_ON);
+        count_dear(&life, 40, 1.0);
+        tell(&life, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = &anew});
+        assert_int_equal(life.decider.begun_anew, 1);
+        count_dear(&life, 7, 3.0);
+        buffer_init(&bytes, 1 << 20);
+        decider_save(&life.decider, &bytes);
+        begin(&again, policies[i], GUARD_ON);
+        reader = bytes_reader(bytes.data, bytes.length);
+        assert_int_equal(decider_load(&again.decider, &reader, NULL), 0);
+        again.recurrences = life.recurrences;
+        for (int run = 0; run < 20; run++)
+            check_double(recur(&again, 3.0), recur(&life, 3.0));
+        buffer_deinit(&bytes);
+        finish(&again);
+        finish(&life);
+    }
 }
 
 int main(void)

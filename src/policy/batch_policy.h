@@ -123,9 +123,8 @@ struct batch_policy {
     bool heeds_past;
 
     /*
-     * With GUARD_OF_POLICY it is guarded. It follows by itself a common level of costs that changes, and
-     * begins to learn anew when a proposal of REASON_GUARD is folded; the state of any other policy is then
-     * made afresh.
+     * With GUARD_OF_POLICY it is guarded. It follows a common rise of all costs by itself, so learning does
+     * not begin anew for that.
      */
     bool guarded;
 

@@ -214,7 +214,7 @@ static int begin_anew(struct decider *decider, struct fly_error *out_error)
     void *state;
     int code;
 
-    if (decider->policy->guarded || decider->begun_anew >= BEGUN_ANEW_MAX)
+    if (decider->begun_anew >= BEGUN_ANEW_MAX)
         return 0;
     code = decider->policy->create(decider->policy, decider->spec, &decider->parameters, decider->arena,
                                    &state, out_error);

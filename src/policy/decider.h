@@ -34,8 +34,8 @@
  *
  * A guard (search_guard.h) holds what the policy's trials take against the default. Where it must, it has the
  * default run with no cap in the place of the policy's choice, and lets learning begin anew: the policy's
- * state is made afresh, with the profiles, what does not fit and what crashes, unless the policy looks
- * after itself. This follows from the folded proposal (REASON_GUARD), so a log without one folds as ever.
+ * state is made afresh, with the profiles, what does not fit and what crashes. This follows from the folded
+ * proposal (REASON_GUARD), so a log without one folds as ever.
  *
  * Live sessions, services and the simulator all drive it in this way, and it cannot tell them
  * apart. Pure except for the arena: the same events give the same answers. One thread at a time.
