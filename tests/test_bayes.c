@@ -175,13 +175,13 @@ static void test_choices(void **state)
     } rows[] = {
         {{.epochs = {20, 20, 20, 20, 22, 60}, .epoch_s = {160, 120, 100, 90, 85, 82}, .level = 1.0},
          50.0,
-         "2134523233333333"},
+         "2035234443333333"},
         {{.epochs = {60, 40, 20, 40, 60, 0}, .epoch_s = {120, 110, 100, 95, 92, 90}, .level = 1.0},
          50.0,
-         "2132222222222222"},
+         "2041222222232222"},
         {{.epochs = {6, 8, 20, 40, 60, 0}, .epoch_s = {120, 110, 100, 95, 92, 90}, .level = 1.0},
          50.0,
-         "2100000000000000"},
+         "2000000000000000"},
         {{.epochs = {6, 8, 20, 40, 60, 0}, .epoch_s = {120, 110, 100, 95, 92, 90}, .level = 1.0},
          1.0,
          "2222222222222222"},
@@ -195,6 +195,23 @@ static void test_choices(void **state)
         choose(&rows[row].world, rows[row].horizon, RECURRENCES, choices);
         assert_string_equal(choices, rows[row].choices);
     }
+}
+
+/* What is hidden behind batch sizes that are worse is found by doubt, and not while a horizon is given. */
+static void test_doubt(void **state)
+{
+    static const struct world hidden = {
+        .epochs = {80, 60, 20, 30, 40, 8}, .epoch_s = {160, 120, 100, 90, 85, 82}, .level = 1.0};
+    enum { RECURRENCES = 40 };
+    char choices[RECURRENCES + 1];
+
+    (void)state;
+    choose(&hidden, 20.0, RECURRENCES, choices);
+    if (choices[RECURRENCES - 1] != '2')
+        fail_msg("without doubt: %s", choices);
+    choose(&hidden, 0.0, RECURRENCES, choices);
+    if (choices[RECURRENCES - 1] != '5')
+        fail_msg("with doubt: %s", choices);
 }
 
 /* While nothing is known the default runs, without a bound, and so does what begins beside it. */
@@ -470,17 +487,12 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_first),
-        cmocka_unit_test(test_bad_default),
-        cmocka_unit_test(test_early_ends),
-        cmocka_unit_test(test_retry),
-        cmocka_unit_test(test_level),
-        cmocka_unit_test(test_left_after_profile),
-        cmocka_unit_test(test_barred),
-        cmocka_unit_test(test_short_run),
-        cmocka_unit_test(test_seen),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_choices),    cmocka_unit_test(test_doubt),
+        cmocka_unit_test(test_first),      cmocka_unit_test(test_bad_default),
+        cmocka_unit_test(test_early_ends), cmocka_unit_test(test_retry),
+        cmocka_unit_test(test_level),      cmocka_unit_test(test_left_after_profile),
+        cmocka_unit_test(test_barred),     cmocka_unit_test(test_short_run),
+        cmocka_unit_test(test_seen),       cmocka_unit_test(test_refusals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static struct choice ask(struct scene *scene, const uint32_t *pending, double ho
     const struct choice_question question = {.belief = &scene->belief,
                                              .cannot_run = all_run,
                                              .pending = pending,
-                                             .horizon = horizon,
+                                             .prospect.horizon = horizon,
                                              .profile_extra = 0.2};
 
     return choice_open(&question, scene->room);
@@ -225,7 +225,7 @@ static void test_pending(void **state)
 /* Only what is beside a batch size that ran, or an octave away, may be tried; what cannot run never is. */
 static void test_near(void **state)
 {
-    static const bool barred[N] = {[1] = true, [3] = true};
+    static const bool barred[N] = {[0] = true, [1] = true, [3] = true, [4] = true};
     struct scene scene;
     struct choice choice;
     struct choice_question question;
@@ -235,7 +235,7 @@ static void test_near(void **state)
     reach(&scene, DEFAULT, 20.0, 100.0);
     choice = ask(&scene, NULL, 50.0);
     for (size_t i = 0; i < N; i++)
-        assert_int_equal(choice_is_near(&choice, i), i >= 1 && i <= 3);
+        assert_int_equal(choice_is_near(&choice, i), i <= DEFAULT + 2);
     question = choice.question;
     question.cannot_run = barred;
     choice = choice_open(&question, scene.room);

@@ -294,7 +294,7 @@ static void test_why(void **state)
     assert_true(numbers.has_outlook);
     assert_int_equal(numbers.outlook.candidate_count, 5);
     assert_int_equal(numbers.outlook.best_batch_size, 32);
-    check_double(numbers.outlook.following_recurrences, 50.0);
+    check_double(numbers.outlook.following_recurrences, 21.0);
     chosen = candidate(&numbers, proposal.batch_size);
     best = candidate(&numbers, 32);
     assert_true(chosen.may_run && chosen.worth_j > 0.0 && chosen.gain_j > 0.0);
@@ -302,7 +302,7 @@ static void test_why(void **state)
     assert_true(chosen.trial_cost_j > best.expected_cost_j &&
                 chosen.stop_cost_j > 1.0999 * best.expected_cost_j);
     check_contains(proposal.why, "is explored: a trial of it costs about ");
-    check_contains(proposal.why, "in each of 50 recurrences that are expected to follow; it is stopped at ");
+    check_contains(proposal.why, "in each of 21 recurrences that are expected to follow; it is stopped at ");
     job_fixture_over(&fixture, proposal.trial, 1, TRIAL_CRASHED);
     question.recurrences_left = 1;
     question.submission = "last";

@@ -150,7 +150,7 @@ static void test_limits(void **state)
     } rows[] = {
         {0.95, 40, true, 1},  /* 0.9975 of the default's time at 150 W */
         {0.85, 40, true, 0},  /* 1.02 at 100 W */
-        {0.85, 2, true, 2},   /* likewise, but from two runs only the fastest is sure enough */
+        {0.85, 2, true, 1},   /* likewise, but from two runs only the faster ones are sure enough */
         {1.02, 6, false, 2},  /* within 1.03, but not surely */
         {1.20, 40, false, 2}, /* beyond */
     };

@@ -47,7 +47,7 @@ struct policy_parameters {
     double prior_mean;      /* of the reward, in -J */
     double prior_precision; /* 0: flat */
     /* For `bayes` only: */
-    double horizon;        /* recurrences that are still expected, each time; 0: 50 */
+    double horizon;        /* recurrences that are still expected, each time; 0: learnt from how many were */
     double profile_window; /* share of its first epoch after which a trial is profiled and may end; 0: all of
                               it */
     double profile_steps;  /* steps in which a live profile measures each limit: they say what share it was of

@@ -23,8 +23,8 @@ const struct belief_prior belief_prior_default = {
                    .nugget = 0.02},
     .scatter = 0.12,
     .scatter_runs = 4.0,
-    .outlier = 0.2,
-    .reaches = 0.9,
+    .outlier = 0.12,
+    .reaches = 0.85,
     .fails_beyond = 0.3,
     .fails_known = 0.02,
     .failure_cost = 1.5,
@@ -354,4 +354,61 @@ bool belief_load(struct belief *belief, struct bytes_reader *bytes)
     belief_fit_epochs(belief);
     belief_fit_cost(belief);
     return true;
+}
+
+/* ---- the course ---- */
+
+static const double least_horizon = 20.0, most_horizon = 50.0, horizon_growth = 3.0;
+
+enum { FIRST_DOUBT = 12, DOUBT_STEP = 3 };
+
+struct bayes_prospect bayes_prospect_of(const struct bayes_course *course, double horizon, double following,
+                                        bool chosen)
+{
+    struct bayes_prospect prospect = {.horizon = horizon};
+
+    if (horizon == 0.0) {
+        prospect.horizon =
+            fmin(fmax(horizon_growth * ((double)course->reached + 1.0), least_horizon), most_horizon);
+        prospect.doubt = chosen || !course->taken_up ? course->doubt : DOUBT_NONE;
+    }
+    if (following < prospect.horizon)
+        prospect = (struct bayes_prospect){.horizon = fmax(following, 0.0)};
+    return prospect;
+}
+
+void bayes_course_propose(struct bayes_course *course)
+{
+    course->taken_up = course->doubt != DOUBT_NONE;
+}
+
+static bool doubts_first(uint64_t recurrence)
+{
+    while (recurrence > FIRST_DOUBT && recurrence % DOUBT_STEP == 0)
+        recurrence /= DOUBT_STEP;
+    return recurrence == FIRST_DOUBT;
+}
+
+void bayes_course_reach(struct bayes_course *course)
+{
+    course->reached++;
+    if (course->taken_up)
+        course->doubt = course->doubt == DOUBT_LARGER ? DOUBT_SMALLER : DOUBT_NONE;
+    else if (doubts_first(course->reached + 1))
+        course->doubt = DOUBT_LARGER;
+    course->taken_up = false;
+}
+
+void bayes_course_save(const struct bayes_course *course, struct buffer *bytes)
+{
+    bytes_put_u64(bytes, course->reached);
+    bytes_put_u64(bytes, course->doubt);
+    bytes_put_u64(bytes, course->taken_up);
+}
+
+void bayes_course_load(struct bayes_course *course, struct bytes_reader *bytes)
+{
+    course->reached = bytes_u64(bytes);
+    course->doubt = (enum doubt)bytes_up_to(bytes, DOUBT_COUNT - 1);
+    course->taken_up = bytes_bool(bytes);
 }

@@ -127,4 +127,48 @@ static inline double belief_covariance(const struct belief *belief, size_t one, 
 void belief_save(const struct belief *belief, struct buffer *bytes);
 bool belief_load(struct belief *belief, struct bytes_reader *bytes);
 
+/* ---- how long the belief is for, and when it is doubted ---- */
+
+/*
+ * How many recurrences of a job are still to be expected when nobody has said so, and when the belief
+ * about its batch sizes is to be doubted. Both follow from the number of recurrences that reached their
+ * target, without a clock.
+ *
+ * A job that has recurred often goes on longer than a new one: 20 recurrences are expected at first, then
+ * three times as many as there were with the next one, 50 at most. So a new job tries what pays soon, and
+ * what pays only in the long run is tried later.
+ *
+ * A few unlucky runs of one batch size may hide better ones behind it, and then nothing ever shows
+ * that they are better. So the 12th recurrence doubts what is believed of larger batch sizes, the next one
+ * that of smaller ones, and so do the 36th, the 108th, and so on, with the next. Where recurrences overlap,
+ * the one that begins next doubts.
+ */
+enum doubt { DOUBT_NONE, DOUBT_LARGER, DOUBT_SMALLER, DOUBT_COUNT };
+
+struct bayes_course {
+    uint64_t reached; /* recurrences that reached their target */
+    enum doubt doubt;
+    bool taken_up; /* a trial was proposed since this doubt arose */
+};
+
+/* What counts for a choice. */
+struct bayes_prospect {
+    double horizon; /* recurrences that are still expected */
+    enum doubt doubt;
+};
+
+/*
+ * Gives the prospect of a trial that is chosen next (`chosen` is false), or of one that was chosen last.
+ * `horizon` says how many recurrences to expect, 0 leaves it to the course; `following` says how many follow
+ * at most, NAN if that is not known. Doubt takes many recurrences to pay.
+ */
+struct bayes_prospect bayes_prospect_of(const struct bayes_course *course, double horizon, double following,
+                                        bool chosen);
+
+void bayes_course_propose(struct bayes_course *course);
+void bayes_course_reach(struct bayes_course *course);
+
+void bayes_course_save(const struct bayes_course *course, struct buffer *bytes);
+void bayes_course_load(struct bayes_course *course, struct bytes_reader *bytes);
+
 #endif

@@ -26,6 +26,12 @@ static const double node_weights[HALF + 1] = {
 
 static const uint32_t repeats[] = {1, 2, 4, 8};
 
+static const double farthest =
+    2.001; /* octaves to what was tried, for a first trial; logarithms are rounded */
+
+/* What doubt adds to the standard deviation of log cost, and the factor of the gain. */
+static const double doubt_deviation = 0.25, doubt_gain = 3.0;
+
 static double at(const struct choice *choice, size_t one, size_t other)
 {
     return choice->covariance[one * choice->question.belief->count + other];
@@ -133,6 +139,30 @@ static void find_best(struct choice *choice)
     choice->best_cost = portable_exp(choice->log_best_cost);
 }
 
+/*
+ * Returns whether what is believed of a batch size is doubted. What is beyond one that failed is not: there
+ * it is known what to expect.
+ */
+static bool is_doubted(const struct choice *choice, size_t batch)
+{
+    const struct choice_question *question = &choice->question;
+    const struct belief *belief = question->belief;
+
+    return question->prospect.doubt == (batch > choice->best ? DOUBT_LARGER : DOUBT_SMALLER) &&
+           belief_reached(belief, batch) == 0 && belief->arms[batch].failures == 0 &&
+           belief->failure[batch] < belief->prior->fails_beyond;
+}
+
+static void count_doubt(struct choice *choice)
+{
+    size_t n = choice->question.belief->count;
+
+    for (size_t i = 0; i < n; i++) {
+        if (is_doubted(choice, i))
+            choice->covariance[i * n + i] += doubt_deviation * doubt_deviation;
+    }
+}
+
 struct choice choice_open(const struct choice_question *question, double *room)
 {
     const struct belief *belief = question->belief;
@@ -154,6 +184,7 @@ struct choice choice_open(const struct choice_question *question, double *room)
     for (size_t i = 0; i < n; i++)
         choice.penalty[i] = log_penalty(belief, belief->failure[i]);
     find_best(&choice);
+    count_doubt(&choice);
     for (size_t stop = 0; stop < CHOICE_STOPS; stop++) {
         choice.log_stops[stop] =
             log_least_stop + (log_greatest_stop - log_least_stop) * (double)stop / (CHOICE_STOPS - 1);
@@ -170,7 +201,7 @@ bool choice_is_near(const struct choice *choice, size_t batch)
         bool beside = i + 1 >= batch && i <= batch + 1;
         bool tried = belief->arms[i].tried || belief_past_tally(&belief->past, i)->reached > 0;
 
-        if (tried && (beside || fabs(belief->octaves[i] - belief->octaves[batch]) <= 1.0))
+        if (tried && (beside || fabs(belief->octaves[i] - belief->octaves[batch]) <= farthest))
             return true;
     }
     return false;
@@ -344,7 +375,8 @@ struct trial_worth choice_worth(const struct choice *choice, size_t batch)
                                                ? sizeof repeats / sizeof repeats[0]
                                                : 1;
     bool is_reference = choice->question.pairs != NULL && batch == choice->question.default_batch;
-    double highest_z;
+    double highest_z,
+        horizon = choice->question.prospect.horizon * (is_doubted(choice, batch) ? doubt_gain : 1.0);
 
     worth.expected_cost = choice->best_cost;
     if (batch != choice->best && is_reference) /* only if it is let run does it tell of the bound */
@@ -362,7 +394,7 @@ struct trial_worth choice_worth(const struct choice *choice, size_t batch)
                expected_improvement(&outlook, highest_z);
         if (is_reference)
             gain += (1.0 - cost.failure) * normal_below(highest_z) * narrowing_gain(choice, repeats[i]);
-        net = choice->question.horizon * gain - runs * (worth.expected_cost - choice->best_cost);
+        net = horizon * gain - runs * (worth.expected_cost - choice->best_cost);
         if (net > worth.net) {
             worth.net = net;
             worth.gain = gain;
@@ -370,6 +402,26 @@ struct trial_worth choice_worth(const struct choice *choice, size_t batch)
         }
     }
     return worth;
+}
+
+size_t choice_least_doubtful(const struct choice *choice, const uint64_t *early)
+{
+    const struct choice_question *question = &choice->question;
+    size_t count = question->belief->count, start = question->default_batch, chosen = count;
+    uint64_t least = 0, nearest = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t steps = i < start ? start - i : i - start;
+        uint64_t doubt = 2 * (question->belief->arms[i].failures + early[i]) + steps;
+
+        if (question->cannot_run[i] ||
+            (chosen != count && (doubt > least || (doubt == least && steps >= nearest))))
+            continue;
+        chosen = i;
+        least = doubt;
+        nearest = steps;
+    }
+    return chosen;
 }
 
 size_t choice_most_worth(const struct choice *choice)

@@ -27,7 +27,8 @@
  *
  * with k = 1 for a batch size that never reached its target; several trials at once make up for
  * the knowledge gradient's blindness to what only repeating a noisy trial would tell. Trials that
- * run already count as if they had ended as expected.
+ * run already count as if they had ended as expected. Where the belief itself is doubted, what never
+ * ran nor failed is believed less firmly, and what it brings counts several times.
  *
  * Within a bound on the slowdown (pair_bound.h) a run costs what it costs at the limit that the bound
  * leaves its batch size, and only a batch size that keeps the bound can be the best known one. A trial of
@@ -42,9 +43,9 @@ enum { CHOICE_STOPS = 11 };
 
 struct choice_question {
     const struct belief *belief;
-    const bool *cannot_run;         /* per batch size */
-    const uint32_t *pending;        /* per batch size: trials that run; NULL: none */
-    double horizon;                 /* recurrences that are still expected */
+    const bool *cannot_run;  /* per batch size */
+    const uint32_t *pending; /* per batch size: trials that run; NULL: none */
+    struct bayes_prospect prospect;
     double profile_extra;           /* what a profile costs beyond its epoch, as a share of an epoch's cost */
     const struct epoch_cost *exact; /* NULL: only what the belief has */
     const struct pair *pairs; /* per batch size: what a bound on the slowdown leaves of it; NULL: no bound */
@@ -90,7 +91,7 @@ double choice_stopped_cost(const struct choice *choice, size_t batch, size_t sto
 
 /*
  * Returns whether a batch size may be tried: it was, here or in a past that is trusted, or it is beside one
- * that was, or at most an octave away.
+ * that was, or at most two octaves away.
  */
 bool choice_is_near(const struct choice *choice, size_t batch);
 
@@ -99,6 +100,13 @@ bool choice_is_near(const struct choice *choice, size_t batch);
  * Returns false while none has reached its target.
  */
 bool choice_explain(const struct choice *choice, double best_stop, struct batch_outlook *outlooks);
+
+/*
+ * For as long as none has reached its target: returns the batch size with the fewest failures and runs that
+ * ended by themselves, `early`, each counted as two steps from the default; ties go to the nearest, then to
+ * the smaller. Returns the belief's count for none.
+ */
+size_t choice_least_doubtful(const struct choice *choice, const uint64_t *early);
 
 /* Returns the batch size whose trial is worth most, or the best known one if none is worth its cost. */
 size_t choice_most_worth(const struct choice *choice);

@@ -20,7 +20,7 @@ static struct batch_outlook outlook_of(const struct choice *choice, size_t batch
         .trial_cost = worth.expected_cost,
         .stop_cost = worth.stop_cost,
         .gain = worth.gain,
-        .following = choice->question.horizon,
+        .following = choice->question.prospect.horizon,
         .worth = worth.net,
         .runs = worth.runs,
         .is_best = batch == choice->best,

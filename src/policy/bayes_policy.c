@@ -11,6 +11,8 @@
  * - A retry runs the best known batch size: it never explores.
  * - A new batch size that its profile shows not to be worth the trial is left: at once where the
  *   profile is a part of the first epoch (policy_parameters.profile_window), else after that epoch.
+ * - How many recurrences are still expected is learnt from how many there were, and now and then one
+ *   doubts the belief (bayes_prospect_of).
  * - The best known batch size is stopped at 3 V. Each time that happens the bound doubles, and it
  *   halves when a run that reached its target would have fitted below the half. So a job whose
  *   costs all rise is neither stopped for ever nor once in each recurrence.
@@ -26,13 +28,13 @@
 
 enum { DOUBLINGS_MAX = 60 };
 
-static const double default_horizon = 50.0;
 static const double unknown_profile_extra = 0.15; /* until there is a profile to learn it from */
 static const double best_known_stop = 3.0;        /* of its expected cost */
 
 struct bayes_state {
     const struct job_spec *spec;
-    double horizon;
+    double horizon; /* recurrences that are still expected; 0: learnt */
+    struct bayes_course course;
     double profile_window; /* 0: a profile takes the whole first epoch; else as of the newest one, if told */
     double profile_steps;  /* of each limit of a profile; 0: not told */
     struct belief belief;
@@ -91,7 +93,7 @@ static int bayes_create(const struct batch_policy *self, const struct job_spec *
         sizes[i] = spec->batches[i].size;
     *state = (struct bayes_state){
         .spec = spec,
-        .horizon = parameters->horizon > 0.0 ? parameters->horizon : default_horizon,
+        .horizon = parameters->horizon,
         .profile_window = parameters->profile_window,
         .profile_steps = parameters->profile_steps,
         .profile_extra = unknown_profile_extra,
@@ -120,7 +122,7 @@ static int bayes_create(const struct batch_policy *self, const struct job_spec *
  * the belief has all that is known of costs.
  */
 static struct choice open_choice(const struct bayes_state *state, const uint32_t *pending,
-                                 const struct epoch_cost *exact)
+                                 const struct epoch_cost *exact, struct bayes_prospect prospect)
 {
     const struct choice_question question = {
         .pairs = pair_bound_open(&state->bound, &state->belief, exact, state->pairs),
@@ -128,7 +130,7 @@ static struct choice open_choice(const struct bayes_state *state, const uint32_t
         .belief = &state->belief,
         .cannot_run = state->cannot_run,
         .pending = pending,
-        .horizon = state->horizon,
+        .prospect = prospect,
         .exact = exact,
         .profile_extra = state->profile_window > 0.0 ? state->profile_extra * state->profile_window
                                                      : state->profile_extra};
@@ -136,11 +138,18 @@ static struct choice open_choice(const struct bayes_state *state, const uint32_t
     return choice_open(&question, state->room);
 }
 
-/* Heeds how many recurrences follow, if that is known. */
-static void expect(struct choice *choice, double following)
+/* Answers for the trial that is chosen next. */
+static struct choice open_next(const struct bayes_state *state, const struct batch_question *question)
 {
-    if (!isnan(following))
-        choice->question.horizon = fmax(following, 0.0);
+    return open_choice(
+        state, state->pending, NULL,
+        bayes_prospect_of(&state->course, state->horizon, question->recurrences_left - 1.0, false));
+}
+
+/* Answers for what has been observed, without a look ahead. */
+static struct choice open_known(const struct bayes_state *state)
+{
+    return open_choice(state, NULL, NULL, (struct bayes_prospect){0});
 }
 
 /* ---- the fold ---- */
@@ -187,7 +196,7 @@ static double best_known_bound(const struct choice *choice, uint32_t doublings)
 /* Halves the bound of the best known batch size while a run of this cost would have fitted below the half. */
 static void tighten(struct bayes_state *state, size_t batch, double cost)
 {
-    const struct choice choice = open_choice(state, NULL, NULL);
+    const struct choice choice = open_known(state);
 
     while (batch == choice.best && state->doublings > 0 &&
            cost <= best_known_bound(&choice, state->doublings - 1))
@@ -200,12 +209,13 @@ static void fold_reached(struct bayes_state *state, const struct trial_ended *en
     if (state->doublings > 0)
         tighten(state, ended->batch, cost);
     belief_take_reached(&state->belief, ended->batch, ended->epochs);
+    bayes_course_reach(&state->course);
 }
 
 /* Takes in a run that did not reach its target; `cost` is that of the run. */
 static void fold_missed(struct bayes_state *state, const struct trial_ended *ended, double cost)
 {
-    const struct choice choice = open_choice(state, NULL, NULL);
+    const struct choice choice = open_known(state);
     bool failed = ended->epochs >= (double)state->spec->max_epochs || choice.best == state->belief.count ||
                   cost >= choice.best_cost;
 
@@ -270,6 +280,7 @@ static void bayes_fold(void *opaque, const struct event *event)
     case EVENT_EPOCH_REPORTED:
         break;
     case EVENT_TRIAL_PROPOSED:
+        bayes_course_propose(&state->course);
         state->pending[event->proposed->batch]++;
         break;
     case EVENT_PROFILE_MEASURED:
@@ -310,29 +321,6 @@ static void bayes_fold(void *opaque, const struct event *event)
 /* ---- the choice ---- */
 
 /*
- * While none has reached its target: the batch size with the fewest failures and early ends, each counted as
- * two steps from the default; ties go to the nearest, then to the smaller. Returns batch_count for none.
- */
-static size_t least_doubtful(const struct bayes_state *state)
-{
-    size_t count = state->spec->batch_count, start = state->spec->default_batch, chosen = count;
-    uint64_t least = 0, nearest = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        uint64_t steps = i < start ? start - i : i - start;
-        uint64_t doubt = 2 * (state->belief.arms[i].failures + state->early[i]) + steps;
-
-        if (state->cannot_run[i] ||
-            (chosen != count && (doubt > least || (doubt == least && steps >= nearest))))
-            continue;
-        chosen = i;
-        least = doubt;
-        nearest = steps;
-    }
-    return chosen;
-}
-
-/*
  * Returns whether the default must run before anything else: a bound is on the slowdown against what it
  * takes here, whatever a past tells. One that failed is not insisted on.
  */
@@ -348,15 +336,14 @@ static int bayes_propose(const void *opaque, const struct batch_question *questi
                          struct proposal *out_proposal, struct fly_error *out_error)
 {
     const struct bayes_state *state = opaque;
-    struct choice choice = open_choice(state, state->pending, NULL);
+    const struct choice choice = open_next(state, question);
     struct proposal proposal = {.batch = choice.best,
                                 .limit_rule = LIMIT_PROFILED,
                                 .reason = REASON_BEST_SEEN,
                                 .policy_version = batch_policy_bayes.version};
 
-    expect(&choice, question->recurrences_left - 1.0);
     if (choice.best == state->belief.count) {
-        proposal.batch = least_doubtful(state);
+        proposal.batch = choice_least_doubtful(&choice, state->early);
         proposal.reason = REASON_EXPLORE;
     } else if (question->try_number == 0 && lacks_reference(state)) {
         proposal.batch = state->spec->default_batch;
@@ -376,9 +363,8 @@ static bool bayes_explain(const void *opaque, const struct batch_question *quest
                           struct batch_outlook *outlooks)
 {
     const struct bayes_state *state = opaque;
-    struct choice choice = open_choice(state, state->pending, NULL);
+    const struct choice choice = open_next(state, question);
 
-    expect(&choice, question->recurrences_left - 1.0);
     return choice_explain(&choice, best_known_bound(&choice, state->doublings), outlooks);
 }
 
@@ -388,10 +374,11 @@ static bool bayes_explain(const void *opaque, const struct batch_question *quest
  */
 static double stop_cost(const struct bayes_state *state, const struct epoch_cost *epoch, double following)
 {
-    struct choice choice = open_choice(state, NULL, epoch->cost > 0.0 ? epoch : NULL);
+    const struct choice choice =
+        open_choice(state, NULL, epoch->cost > 0.0 ? epoch : NULL,
+                    bayes_prospect_of(&state->course, state->horizon, following, true));
     struct trial_worth worth;
 
-    expect(&choice, following);
     if (choice.best == state->belief.count)
         return INFINITY;
     if (epoch->batch == choice.best)
@@ -400,7 +387,10 @@ static double stop_cost(const struct bayes_state *state, const struct epoch_cost
     return !state->belief.arms[epoch->batch].tried && worth.net <= 0.0 ? 0.0 : worth.stop_cost;
 }
 
-/* Live, it is asked before the profile is folded; so the epoch's cost is the question's. */
+/*
+ * A trial ends with an epoch: with the one whose end is nearest to where it should be stopped. Live, it is
+ * asked before the profile is folded; so the epoch's cost is the question's.
+ */
 static int bayes_epoch_cap(const void *opaque, const struct epoch_question *question, uint32_t *out_epochs,
                            struct fly_error *out_error)
 {
@@ -410,7 +400,8 @@ static int bayes_epoch_cap(const void *opaque, const struct epoch_question *ques
                                               question->epoch_energy_j, question->epoch_time_s),
                                      question->epoch_time_s};
     double most = stop_cost(state, &epoch, question->recurrences_left);
-    uint32_t epochs = early_stopping_epochs(most, epoch.cost, state->spec->max_epochs);
+    uint32_t epochs = early_stopping_epochs(most > 0.0 ? most + 0.5 * epoch.cost : 0.0, epoch.cost,
+                                            state->spec->max_epochs);
 
     (void)out_error;
     *out_epochs = epochs > 0 || state->profile_window > 0.0 ? epochs : 1;
@@ -443,6 +434,7 @@ static void bayes_save(const void *opaque, struct buffer *bytes)
 {
     const struct bayes_state *state = opaque;
 
+    bayes_course_save(&state->course, bytes);
     bytes_put_double(bytes, state->profile_extra);
     bytes_put_double(bytes, state->profile_window);
     bytes_put_u64(bytes, state->doublings);
@@ -460,6 +452,7 @@ static bool bayes_load(void *opaque, struct bytes_reader *bytes)
 {
     struct bayes_state *state = opaque;
 
+    bayes_course_load(&state->course, bytes);
     state->profile_extra = bytes_double(bytes);
     state->profile_window = bytes_double(bytes);
     state->doublings = (uint32_t)bytes_up_to(bytes, DOUBLINGS_MAX);
