@@ -259,7 +259,7 @@ def test_why_of_a_model():
     outlook = proposed[trial - 1]["numbers"]["outlook"]
     tap.equal([row["batch_size"] for row in outlook["candidates"]], [8, 16, 32, 64, 128])
     chosen = next(row for row in outlook["candidates"] if row["batch_size"] == proposed[trial - 1]["batch_size"])
-    tap.equal((chosen["worth_j"] > 0, chosen["may_run"], outlook["following_recurrences"]), (True, True, 50))
+    tap.equal((chosen["worth_j"] > 0, chosen["may_run"], outlook["following_recurrences"]), (True, True, 20))
     tap.equal(document("why", "believed", f"--trial={trial}", store=store)["numbers"]["outlook"], outlook)
     text = good("why", "believed", f"--trial={trial}", "--svg=believed.svg", store=store).stdout
     tap.contains(text, "What was expected of each batch size, and what a trial of it was worth with 50 recurrences to follow")

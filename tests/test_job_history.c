@@ -299,7 +299,7 @@ static void test_trace_closes_the_loop(void **state)
                                                 .target_metric = 0.9,
                                                 .max_epochs = 20,
                                                 .default_batch_size = 32};
-    const struct policy_parameters parameters = {.beta = 2.0, .seed = 7};
+    const struct policy_parameters parameters = {.beta = 2.0, .seed = 7, .guard = GUARD_ON};
     char train_path[FIXTURE_PATH_MAX + 64], power_path[FIXTURE_PATH_MAX + 64];
     struct job_definition definition = job_fixture_definition("job");
     struct choices *choices = calloc(1, sizeof *choices);

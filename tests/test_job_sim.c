@@ -215,6 +215,7 @@ static void test_known_jobs(void **state)
             run.parameters = (struct policy_parameters){
                 .beta = 2.0,
                 .seed = seed,
+                .guard = GUARD_ON,
                 .window = seed == 2 ? 4 : 0,
                 .generator = seed == 1 ? GENERATOR_PHILOX : GENERATOR_NUMPY,
             };
@@ -236,7 +237,7 @@ static void test_bayes(void **state)
     for (size_t job = 0; job < known_job_count; job++) {
         struct run run = {.policy = &batch_policy_bayes,
                           .recurrences = RECURRENCES,
-                          .parameters = {.beta = 2.0, .seed = 5, .profile_window = 0.1},
+                          .parameters = {.beta = 2.0, .seed = 5, .guard = GUARD_ON, .profile_window = 0.1},
                           .new_process = job % 2 == 0};
 
         sim_tries_workload("v100", job, &run.workload);
@@ -256,7 +257,7 @@ static void test_bounds(void **state)
         for (size_t i = 0; i < COUNT(policies); i++) {
             struct run run = {.policy = policies[i],
                               .recurrences = RECURRENCES,
-                              .parameters = {.beta = 2.0, .seed = 6, .profile_window = 0.1},
+                              .parameters = {.beta = 2.0, .seed = 6, .guard = GUARD_ON, .profile_window = 0.1},
                               .max_slowdown = 1.03,
                               .new_process = job % 2 == 1};
             const struct fly_objective objective = {FLY_OBJECTIVE_COST, 0.5, run.max_slowdown};
@@ -274,7 +275,7 @@ static void test_grid(void **state)
 {
     struct run run = {.policy = &batch_policy_zeus,
                       .recurrences = RECURRENCES,
-                      .parameters = {.beta = 2.0, .seed = 4},
+                      .parameters = {.beta = 2.0, .seed = 4, .guard = GUARD_ON},
                       .new_process = true,
                       .of_grid = true};
 
@@ -293,7 +294,7 @@ static void test_policies(void **state)
     for (size_t i = 0; i < COUNT(policies); i++) {
         struct run run = {.policy = policies[i],
                           .recurrences = RECURRENCES,
-                          .parameters = {.beta = 2.0, .seed = 3},
+                          .parameters = {.beta = 2.0, .seed = 3, .guard = GUARD_ON},
                           .new_process = true};
 
         sim_tries_workload("p100", 2, &run.workload);

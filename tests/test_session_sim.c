@@ -215,7 +215,8 @@ static void test_decisions(void **state)
 {
     (void)state;
     for (size_t job = 0; job < known_job_count; job++) {
-        const struct policy_parameters parameters = {.beta = 2.0, .seed = 1, .generator = GENERATOR_PHILOX};
+        const struct policy_parameters parameters = {
+            .beta = 2.0, .seed = 1, .generator = GENERATOR_PHILOX, .guard = GUARD_ON};
         struct sim_tries *simulated, *lived;
         struct workload workload;
         struct fly_error error;

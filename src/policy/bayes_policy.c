@@ -256,11 +256,21 @@ static void fold_ended(struct bayes_state *state, const struct trial_ended *ende
     belief_fit_epochs(&state->belief);
 }
 
-/* Takes in a run that it did not propose: its epochs are as good as any others. */
+/*
+ * Takes in a run that it did not propose: its epochs are as good as any others. What an epoch took
+ * at its limit counts until the batch size's own cost is known.
+ */
 static void fold_seen(struct bayes_state *state, const struct trial_ended *ended)
 {
+    const struct job_spec *spec = state->spec;
+    double cost = fly_cost(spec->eta, spec->max_power_w, ended->energy_j, ended->time_s);
+
     if (ended->outcome != TRIAL_REACHED || !(ended->epochs > 0.0) || !isfinite(ended->epochs))
         return;
+    if (!state->belief.arms[ended->batch].cost_known && cost > 0.0 && isfinite(cost)) {
+        belief_take_cost(&state->belief, ended->batch, cost / ended->epochs, false);
+        belief_fit_cost(&state->belief);
+    }
     belief_take_reached(&state->belief, ended->batch, ended->epochs);
     belief_fit_epochs(&state->belief);
 }

@@ -10,9 +10,11 @@
 /* Begun anew, a policy's state takes new memory. */
 enum { BEGUN_ANEW_MAX = 100 };
 
+/* `zeus-server` answers clients of a published service exactly as that does. */
 static bool is_guarded(const struct batch_policy *policy, const struct policy_parameters *parameters)
 {
-    if (policy == &batch_policy_default || policy == &batch_policy_fixed || parameters->no_default)
+    if (policy == &batch_policy_default || policy == &batch_policy_fixed ||
+        policy == &batch_policy_zeus_server || parameters->no_default)
         return false;
     return parameters->guard == GUARD_ON || (parameters->guard == GUARD_OF_POLICY && policy->guarded);
 }
@@ -28,6 +30,7 @@ int decider_init(struct decider *decider, const struct job_spec *spec, const str
         .recurrences_left = NAN,
         .parameters = *parameters,
         .guarded = is_guarded(policy, parameters),
+        .heeds_guard = true,
         .excluded = spec->batch_count,
     };
     guard_init(&decider->guard, policy->guarded);
@@ -254,7 +257,7 @@ static enum reason guard_reason(const struct decider *decider, uint32_t try_numb
         [GUARD_GO_ON] = REASON_COUNT, [GUARD_ASK] = REASON_GUARD_DOUBT, [GUARD_DEFAULT] = REASON_GUARD};
     size_t batch = decider->spec->default_batch;
 
-    if (!decider->guarded || batch >= decider->excluded || decider_gave_up(decider, batch) ||
+    if (!decider->guarded || !decider->heeds_guard || batch >= decider->excluded || decider_gave_up(decider, batch) ||
         decider_keeps_crashing(decider, batch))
         return REASON_COUNT;
     return reasons[guard_advise(&decider->guard, try_number)];

@@ -56,6 +56,7 @@ struct proposed_record {
     bool random;
     const char *why;
     json_t *numbers; /* an object, or NULL */
+    bool guarded;    /* the guard of searches was heeded; false in older logs */
 };
 
 struct attempt_record {

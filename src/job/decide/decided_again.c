@@ -166,6 +166,13 @@ static bool is_told(const struct proposed_record *record)
     return record->finish_by_us != FINISH_UNTOLD || !heeded;
 }
 
+/* Lets the guards of searches say what runs, or not: programs before 0.2 had none. */
+static void heed_guard(struct job_state *state, bool heeds)
+{
+    for (size_t i = 0; i < state->line_count; i++)
+        state->lines[i].decider.heeds_guard = heeds;
+}
+
 static int propose_again(struct replaying *replaying, const struct store_event *event,
                          const struct proposed_record *recorded, struct fly_error *out_error)
 {
@@ -186,8 +193,10 @@ static int propose_again(struct replaying *replaying, const struct store_event *
     };
     replayed.told = is_told(recorded);
     replayed.recorded = recorded;
-    if (replayed.told)
+    if (replayed.told) {
+        heed_guard(&replaying->state, recorded->guarded);
         code = decide_proposal(&replaying->state, &question, event->time_us, &decision, out_error);
+    }
     if (code < 0)
         return code;
     if (replayed.told) {
