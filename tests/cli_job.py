@@ -262,7 +262,7 @@ def test_why_of_a_model():
     tap.equal((chosen["worth_j"] > 0, chosen["may_run"], outlook["following_recurrences"]), (True, True, 20))
     tap.equal(document("why", "believed", f"--trial={trial}", store=store)["numbers"]["outlook"], outlook)
     text = good("why", "believed", f"--trial={trial}", "--svg=believed.svg", store=store).stdout
-    tap.contains(text, "What was expected of each batch size, and what a trial of it was worth with 50 recurrences to follow")
+    tap.contains(text, "What was expected of each batch size, and what a trial of it was worth with 20 recurrences to follow")
     tap.contains(text, "the best")
     picture = svg_texts.check(BOX / "believed.svg")
     words = ElementTree.tostring(picture, encoding="unicode")

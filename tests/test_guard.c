@@ -117,9 +117,9 @@ static void test_asks_where_costs_rose(void **state)
     for (uint64_t i = 1; i < 12; i++)
         end(&guard, i, i % 2 == 0 ? 60.0 : 70.0);
     assert_int_equal(guard_advise(&guard, 0), GUARD_GO_ON);
-    end(&guard, 12, 95.0);
+    end(&guard, 12, 110.0);
     assert_int_equal(guard_advise(&guard, 0), GUARD_GO_ON); /* one may be bad luck */
-    end(&guard, 13, 95.0);
+    end(&guard, 13, 110.0);
     assert_int_equal(guard_advise(&guard, 0), GUARD_ASK);
     run_default(&guard, 14, 50.0); /* it has become cheaper, so they were dear */
     assert_true(guard_dear(&guard) >= 2);
@@ -136,8 +136,8 @@ static void test_asks_what_nobody_knows(void **state)
     for (uint64_t i = 0; i < 20; i++)
         end(&guard, i, 10.0);
     assert_int_equal(guard_advise(&guard, 0), GUARD_GO_ON);
-    end(&guard, 20, 14.0);
-    end(&guard, 21, 14.0);
+    end(&guard, 20, 16.0);
+    end(&guard, 21, 16.0);
     assert_int_equal(guard_advise(&guard, 0), GUARD_ASK);
 }
 

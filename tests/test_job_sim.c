@@ -255,11 +255,12 @@ static void test_bounds(void **state)
     (void)state;
     for (size_t job = 0; job < known_job_count; job++) {
         for (size_t i = 0; i < COUNT(policies); i++) {
-            struct run run = {.policy = policies[i],
-                              .recurrences = RECURRENCES,
-                              .parameters = {.beta = 2.0, .seed = 6, .guard = GUARD_ON, .profile_window = 0.1},
-                              .max_slowdown = 1.03,
-                              .new_process = job % 2 == 1};
+            struct run run = {
+                .policy = policies[i],
+                .recurrences = RECURRENCES,
+                .parameters = {.beta = 2.0, .seed = 6, .guard = GUARD_ON, .profile_window = 0.1},
+                .max_slowdown = 1.03,
+                .new_process = job % 2 == 1};
             const struct fly_objective objective = {FLY_OBJECTIVE_COST, 0.5, run.max_slowdown};
 
             sim_tries_workload("v100", job, &run.workload);

@@ -126,7 +126,8 @@ struct fly_trial {
     size_t batch;
     double limit_w;
     enum fly_trial_outcome outcome;
-    double energy_j; /* of this trial, profiling included; of live jobs at the size that their data had first */
+    double
+        energy_j; /* of this trial, profiling included; of live jobs at the size that their data had first */
     double time_s;
     double cost_j; /* eta * energy_j + (1 - eta) * max_power_w * time_s */
     double epochs; /* trained; 0 if none or not known */

@@ -257,8 +257,8 @@ static enum reason guard_reason(const struct decider *decider, uint32_t try_numb
         [GUARD_GO_ON] = REASON_COUNT, [GUARD_ASK] = REASON_GUARD_DOUBT, [GUARD_DEFAULT] = REASON_GUARD};
     size_t batch = decider->spec->default_batch;
 
-    if (!decider->guarded || !decider->heeds_guard || batch >= decider->excluded || decider_gave_up(decider, batch) ||
-        decider_keeps_crashing(decider, batch))
+    if (!decider->guarded || !decider->heeds_guard || batch >= decider->excluded ||
+        decider_gave_up(decider, batch) || decider_keeps_crashing(decider, batch))
         return REASON_COUNT;
     return reasons[guard_advise(&decider->guard, try_number)];
 }

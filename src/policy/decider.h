@@ -61,7 +61,8 @@ struct decider {
     double recurrences_left;          /* that have not begun; NAN: not known; its owner keeps it up to date */
     struct policy_parameters parameters;
     bool guarded;     /* the guard learns from every event */
-    bool heeds_guard; /* and says where the default runs; false while a decision made without it is made again */
+    bool heeds_guard; /* and says where the default runs; false while a decision made without it is made again
+                       */
     struct guard guard;
     uint64_t begun_anew; /* how often learning began anew */
     size_t excluded;     /* the first batch size that does not fit; batch_count if all fit */

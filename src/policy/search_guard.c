@@ -13,7 +13,7 @@ enum {
     LEVEL_RUNS = 4,   /* newest runs of the default that count about equally */
 };
 
-static const double dear_factor = 1.2, changed_factor = 1.4, risen_factor = 1.3;
+static const double dear_factor = 1.2, changed_factor = 1.4, risen_factor = 1.5;
 static const double near_share = 0.5; /* of what the default took: less is not doubted */
 
 void guard_init(struct guard *guard, bool follows)

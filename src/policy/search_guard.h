@@ -50,7 +50,7 @@ struct guard_open {
 };
 
 struct guard {
-    bool follows; /* the policy follows a common level of costs by itself */
+    bool follows; /* the policy's early stopping gives way where all costs rise */
     uint64_t finished;
     struct guard_recurrence last[GUARD_WINDOW]; /* a ring, by `finished` */
     struct guard_open open[GUARD_OPEN_MAX];     /* a ring, by `opened` */

@@ -22,7 +22,7 @@ struct group_plan {
     size_t policy_count;
     const uint32_t *seeds;
     size_t seed_count;
-    bool seed_from_name;   /* each group's seed is the Adler-32 of its name; seed_count is then 1 */
+    bool seed_from_name; /* each group's seed is the Adler-32 of its name; seed_count is then 1 */
     struct policy_parameters parameters; /* the campaign fills in the seed */
     unsigned threads;
     void (*thread_begun)(void); /* as in crew.h */

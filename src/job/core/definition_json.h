@@ -20,8 +20,8 @@
  *
  * `grid`, `policy_sha256`, `target_hold`, `best_so_far`, `report_every_samples`, `max_metric_loss` and
  * `no_default` are present only when there is one, `policy` when one is named (on record always),
- * `auto_policy_version` when nobody had named it. A max_slowdown or beta of null is infinite; target_metric is
- * null without a target.
+ * `auto_policy_version` when nobody had named it. A max_slowdown or beta of null is infinite; target_metric
+ * is null without a target.
  */
 
 /*

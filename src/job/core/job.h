@@ -382,8 +382,8 @@ struct job_shown {
     double pin_limit_w;               /* NAN: the profile's best */
     uint64_t trials, recurrences, running, events;
     uint64_t recurrences_left; /* that were announced and have not begun; 0: not known */
-    const char *revision; /* that holds now; NULL or "": none was told */
-    const char *past;     /* what was brought for all hardware, in words; NULL or "": nothing */
+    const char *revision;      /* that holds now; NULL or "": none was told */
+    const char *past;          /* what was brought for all hardware, in words; NULL or "": nothing */
 };
 
 /* ---- words ---- */

@@ -262,9 +262,9 @@ static void save_trial(const struct job_trial *trial, struct buffer *bytes)
                               trial->progress.best,
                               trial->growth,
                               trial->steps};
-    const bool marks[] = {trial->wants_profile, trial->profiles, trial->counted,
-                          trial->capped,        trial->last_try, trial->decided,
-                          trial->lost,          trial->silent,   trial->reported, trial->of_past};
+    const bool marks[] = {trial->wants_profile, trial->profiles, trial->counted, trial->capped,
+                          trial->last_try,      trial->decided,  trial->lost,    trial->silent,
+                          trial->reported,      trial->of_past};
 
     bytes_put_u64(bytes, trial->number);
     bytes_put_u64(bytes, trial->index);
@@ -303,9 +303,9 @@ static void load_trial(const struct job_state *state, struct bytes_reader *bytes
                                &trial->progress.best,
                                &trial->growth,
                                &trial->steps};
-    bool *const marks[] = {&trial->wants_profile, &trial->profiles, &trial->counted,
-                           &trial->capped,        &trial->last_try, &trial->decided,
-                           &trial->lost,          &trial->silent,   &trial->reported, &trial->of_past};
+    bool *const marks[] = {&trial->wants_profile, &trial->profiles, &trial->counted, &trial->capped,
+                           &trial->last_try,      &trial->decided,  &trial->lost,    &trial->silent,
+                           &trial->reported,      &trial->of_past};
 
     trial->number = bytes_up_to(bytes, state->trials);
     trial->index = bytes_u64(bytes);
