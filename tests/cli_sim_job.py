@@ -57,6 +57,9 @@ def test_a_past_elsewhere_is_heeded():
     for past in (eta, shifted):
         if tries[plain, "bayes"] == tries[past, "bayes"]:
             raise AssertionError(f"{past}: bayes decided as without")
+    drawn_anew = [word for word in box.command(*asked, "--transfer-from=eta=1")
+                  if not word.startswith("--bootstrap")]
+    tap.equal(tap.run([*drawn_anew, "--bootstrap=40"], cwd=box.path).returncode, 0, "every replicate brings the past")
     for wrong in ("eta=2", "eta=", "shift=x", "nothing"):
         refuse(64, f"bad value '{wrong}'", "'--transfer-from'", arguments=("--policy=bayes", f"--transfer-from={wrong}"))
 

@@ -108,6 +108,19 @@ static bool runs_differ(const struct workload *workload)
     return false;
 }
 
+/* Lets every replicate bring what its workload brings: the past is not drawn anew. */
+static int share_transfer(struct campaign_plan *plan, const struct transfer *transfer, struct arena *arena)
+{
+    struct transfer *transfers = arena_alloc(arena, plan->workload_count, sizeof transfers[0]);
+
+    if (transfers == NULL)
+        return FLY_ENOMEM;
+    for (size_t i = 0; i < plan->workload_count; i++)
+        transfers[i] = *transfer;
+    plan->transfers = transfers;
+    return 0;
+}
+
 /* Runs one workload's replicates as one campaign, so that each workload keeps its number of recurrences. */
 static int replicate(const struct campaign_plan *plan, const struct campaign *campaign, size_t workload,
                      size_t count, struct arena *arena, struct workload *worlds,
@@ -126,6 +139,9 @@ static int replicate(const struct campaign_plan *plan, const struct campaign *ca
     out_plan->tries = NULL;
     out_plan->curves = false;
     out_plan->progress = NULL;
+    if (code == 0 && plan->transfers != NULL &&
+        share_transfer(out_plan, &plan->transfers[workload], arena) < 0)
+        code = error_no_memory(out_error);
     return code == 0 ? campaign_run(out_plan, out_campaign, out_error) : code;
 }
 
