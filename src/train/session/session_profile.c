@@ -142,10 +142,13 @@ static size_t end_tuner(struct session_limit *limit, struct fly_power_point *out
     return count;
 }
 
-/* Takes the epochs that the trial may run; they may have ended already, and then it ends here. */
+/*
+ * Takes the epochs that the trial may run; they may have ended already, and then it ends here. One that
+ * may run all its epochs ends with them, whatever else is still to be settled.
+ */
 static void take_epochs(struct fly_session *session, uint32_t epochs)
 {
-    bool over = epochs <= session->epoch && !session->reached;
+    bool over = epochs < session->definition.max_epochs && epochs <= session->epoch && !session->reached;
 
     session->epochs = epochs;
     session->limit.refused = over && session->epoch == 0;
