@@ -123,8 +123,8 @@ struct batch_policy {
     bool heeds_past;
 
     /*
-     * With GUARD_OF_POLICY it is guarded. Its early stopping gives way where all costs rise alike, so learning
-     * does not begin anew for that.
+     * With GUARD_OF_POLICY it is guarded. Its early stopping gives way where all costs rise alike, so
+     * learning does not begin anew for that.
      */
     bool guarded;
 
