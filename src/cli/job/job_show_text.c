@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/number.h"
 #include "base/text/iso_time.h"
@@ -81,6 +82,17 @@ static void put_left(struct buffer *text, const struct job_shown *shown)
                       shown->recurrences_left, shown->recurrences_left == 1 ? " is" : "s are");
 }
 
+/* Where tries are stopped: `bayes` weighs what each is still worth, the others have beta. */
+static void put_stop(struct buffer *text, const struct job_shown *shown)
+{
+    if (shown->definition.target == JOB_NO_TARGET)
+        return;
+    if (shown->policy != NULL && strcmp(shown->policy, "bayes") == 0)
+        buffer_puts(text, " A try is stopped where going on costs more than it is worth.");
+    else if (isfinite(shown->definition.beta))
+        buffer_printf(text, " A try is stopped at %g times the least cost.", shown->definition.beta);
+}
+
 static void put_wishes(struct buffer *text, const struct job_shown *shown)
 {
     char objective[JOB_HARDWARE_TEXT_MAX], limit[NUMBER_TEXT_MAX];
@@ -91,8 +103,7 @@ static void put_wishes(struct buffer *text, const struct job_shown *shown)
                       job_counts_money(&shown->definition) ? "prices" : "intensities",
                       shown->definition.grid);
     buffer_puts(text, ".");
-    if (shown->definition.target != JOB_NO_TARGET && isfinite(shown->definition.beta))
-        buffer_printf(text, " A try is stopped at %g times the least cost.", shown->definition.beta);
+    put_stop(text, shown);
     buffer_puts(text, "\n");
     if (shown->pin_batch_size > 0 && isnan(shown->pin_limit_w))
         buffer_printf(text, "Pinned: batch size %u at its profile's best limit.\n", shown->pin_batch_size);
