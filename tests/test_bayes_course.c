@@ -18,9 +18,9 @@ static void test_horizon(void **state)
     (void)state;
     check_double(after(0, 0.0, NAN).horizon, 20.0);
     check_double(after(6, 0.0, NAN).horizon, 21.0);
-    check_double(after(15, 0.0, NAN).horizon, 48.0);
-    check_double(after(16, 0.0, NAN).horizon, 50.0);
-    check_double(after(UINT64_MAX, 0.0, NAN).horizon, 50.0);
+    check_double(after(8, 0.0, NAN).horizon, 27.0);
+    check_double(after(9, 0.0, NAN).horizon, 30.0);
+    check_double(after(UINT64_MAX, 0.0, NAN).horizon, 30.0);
     check_double(after(6, 70.0, NAN).horizon, 70.0);
     check_double(after(6, 0.0, 21.0).horizon, 21.0);
     check_double(after(6, 0.0, 3.0).horizon, 3.0);

@@ -358,7 +358,7 @@ bool belief_load(struct belief *belief, struct bytes_reader *bytes)
 
 /* ---- the course ---- */
 
-static const double least_horizon = 20.0, most_horizon = 50.0, horizon_growth = 3.0;
+static const double least_horizon = 20.0, most_horizon = 30.0, horizon_growth = 3.0;
 
 enum { FIRST_DOUBT = 12, DOUBT_STEP = 3 };
 
