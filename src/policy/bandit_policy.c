@@ -72,8 +72,9 @@ static void bandit_fold(void *opaque, const struct event *event)
         bandit_end(state, event->ended);
     if (event->kind == EVENT_BATCH_GIVEN_UP)
         state->levers[event->given_up].barred = true;
-    for (size_t i = event->first_excluded;
-         event->kind == EVENT_BATCHES_EXCLUDED && i < state->spec->batch_count; i++)
+    if (event->kind != EVENT_BATCHES_EXCLUDED)
+        return;
+    for (size_t i = event->first_excluded; i < state->spec->batch_count; i++)
         state->levers[i].barred = true;
 }
 
