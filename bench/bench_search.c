@@ -19,7 +19,9 @@
 #include <unistd.h>
 
 #include "base/math/order.h"
+#include "policy/bayes_belief.h"
 #include "policy/decider.h"
+#include "policy/law/bayes_laws.h"
 #include "sim/recurring.h"
 #include "sim/world/job_description.h"
 
@@ -129,24 +131,27 @@ static void run(struct decider *decider, size_t batch, uint64_t number)
 
 struct bench_job {
     struct batch_choice batches[CANDIDATES];
+    uint32_t sizes[CANDIDATES];
     struct job_spec spec;
     struct decider decider;
     struct arena arena;
 };
 
-/* A job of which the first `known` batch sizes have run once. */
-static void begin(struct bench_job *job, size_t known)
+/* A job of `count` batch sizes of which the first `known` have run once. */
+static void begin(struct bench_job *job, size_t count, size_t known)
 {
     const struct policy_parameters parameters = {.beta = 2.0};
 
     *job = (struct bench_job){.spec = {.name = "bench",
                                        .batches = job->batches,
-                                       .batch_count = CANDIDATES,
+                                       .batch_count = count,
                                        .max_epochs = 100,
                                        .max_power_w = 250.0,
                                        .eta = 0.5}};
-    for (size_t i = 0; i < CANDIDATES; i++)
-        job->batches[i] = (struct batch_choice){(uint32_t)(8 + 8 * i * i), limits_w, LIMITS};
+    for (size_t i = 0; i < count; i++) {
+        job->sizes[i] = (uint32_t)(8 + 8 * i * i);
+        job->batches[i] = (struct batch_choice){job->sizes[i], limits_w, LIMITS};
+    }
     arena_init(&job->arena, STATE_MAX);
     if (decider_init(&job->decider, &job->spec, &batch_policy_bayes, &parameters, &job->arena, NULL) < 0)
         die("no decider");
@@ -167,7 +172,7 @@ static double decide(size_t known)
     uint64_t sum = 0;
     double start;
 
-    begin(&job, known);
+    begin(&job, CANDIDATES, known);
     start = core_s();
     for (uint64_t i = 0; i < DECISIONS; i++) {
         struct proposal proposal;
@@ -199,21 +204,38 @@ static void bench_decisions(size_t known)
     print("  relative to the reference", ratios, "decompositions");
 }
 
-/* Prints what a job takes in memory and in a snapshot after so many recurrences. */
-static void show_bytes(uint64_t recurrences)
+/* Kilobytes that all jobs with these batch sizes share. */
+static double shared_kb(const struct bench_job *job)
+{
+    const struct bayes_laws *laws =
+        bayes_laws_borrow(&belief_prior_default.epochs, &belief_prior_default.epoch_cost, job->sizes,
+                          job->spec.batch_count, job->spec.default_batch);
+    double kb;
+
+    if (laws == NULL)
+        die("no laws");
+    kb = (double)bayes_laws_bytes(laws) / 1e3;
+    bayes_laws_return(laws);
+    return kb;
+}
+
+/* Prints what a job takes in memory, its power profiles too, and in a snapshot after so many recurrences. */
+static void show_bytes(size_t count, uint64_t recurrences)
 {
     struct buffer bytes;
     struct bench_job job;
+    char what[64];
 
-    begin(&job, CANDIDATES);
-    for (uint64_t i = CANDIDATES; i < recurrences; i++)
-        run(&job.decider, i % CANDIDATES, i);
+    begin(&job, count, count);
+    for (uint64_t i = count; i < recurrences; i++)
+        run(&job.decider, i % count, i);
     buffer_init(&bytes, STATE_MAX);
     decider_save(&job.decider, &bytes);
-    printf("%-48s %8.1f kB in memory, %.1f kB saved\n",
-           recurrences < 1000 ? "a job of 24 batch sizes after 100 recurrences"
-                              : "                        after 10,000",
-           (double)job.arena.used / 1e3, (double)bytes.length / 1e3);
+    snprintf(what, sizeof what, "a job of %zu batch sizes after %llu recurrences", count,
+             (unsigned long long)recurrences);
+    printf("%-48s %8.1f kB in memory, %.1f kB saved; %.1f kB shared with the jobs of the same batch sizes\n",
+           what, (double)(sizeof job.decider + job.arena.used) / 1e3, (double)bytes.length / 1e3,
+           shared_kb(&job));
     buffer_deinit(&bytes);
     end(&job);
 }
@@ -285,8 +307,10 @@ int main(int argc, char **argv)
     bench_decisions(4);
     bench_decisions(8);
     bench_decisions(CANDIDATES);
-    show_bytes(100);
-    show_bytes(10000);
+    show_bytes(8, 100);
+    show_bytes(17, 100);
+    show_bytes(CANDIDATES, 100);
+    show_bytes(CANDIDATES, 10000);
     snprintf(train, sizeof train, "%s/summary_train.csv", argv[1]);
     if (access(train, R_OK) < 0) {
         printf("skipped: %s is absent; set FLYBALL_TEST_DATA to the directory of the recorded data\n", train);

@@ -141,7 +141,7 @@ int main(int count, char **arguments)
         .energy_tolerance = 0.2,
         .carbon = source != NULL ? &carbon : NULL,
     };
-    struct emulated_work *work = emulated_work_begin();
+    struct emulated_work *work = emulated_work_begin(0);
     struct fly_session *session;
     struct fly_error error;
     int status;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "emulator/control.h"
 #include "model/gpu_model.h"
@@ -29,7 +30,25 @@ static double number_of(const char *name, double otherwise)
     return text != NULL && end != text && value >= 0.0 ? value : otherwise;
 }
 
-struct emulated_work *emulated_work_begin(void)
+/* The number at that place of CUDA_VISIBLE_DEVICES; the place itself where the variable has none there. */
+static unsigned gpu_at(unsigned place)
+{
+    const char *text = getenv("CUDA_VISIBLE_DEVICES");
+    char *end = NULL;
+
+    for (unsigned i = 0; i < place && text != NULL; i++) {
+        text = strchr(text, ',');
+        text = text != NULL ? text + 1 : NULL;
+    }
+    if (text != NULL) {
+        unsigned long number = strtoul(text, &end, 10);
+
+        return end != text ? (unsigned)number : place;
+    }
+    return place;
+}
+
+struct emulated_work *emulated_work_begin(unsigned place)
 {
     const char *path = getenv("FLYBALL_EMULATOR_STATE");
     struct emulated_work *work = calloc(1, sizeof *work);
@@ -43,8 +62,7 @@ struct emulated_work *emulated_work_begin(void)
     work->shape = emulator_shape(work->emulator, 0);
     idle.wanted_w = work->shape->idle_w;
     work->pace = fmax(number_of("EMULATED_PACE", 1.0), 0.01);
-    work->gpu =
-        (unsigned)fmin(number_of("CUDA_VISIBLE_DEVICES", 0.0), emulator_gpu_count(work->emulator) - 1.0);
+    work->gpu = (unsigned)fmin(gpu_at(place), emulator_gpu_count(work->emulator) - 1.0);
     if (emulator_work_begin(work->emulator, work->gpu, &idle, &work->slot, NULL) < 0) {
         emulator_close(work->emulator);
         free(work);
@@ -53,17 +71,22 @@ struct emulated_work *emulated_work_begin(void)
     return work;
 }
 
+double emulated_work_load(struct emulated_work *work, uint32_t samples)
+{
+    struct emulator_load wanted = {gpu_wanted_w(work->shape, &load, samples), 1.0, 0, true, load.nature};
+
+    emulator_work_change(work->emulator, work->gpu, work->slot, &wanted);
+    return (load.sample_s * samples + load.step_s) * emulator_slowdown(work->emulator, work->gpu) /
+           work->pace;
+}
+
 void emulated_work_step(struct emulated_work *work, uint32_t samples)
 {
-    struct emulator_load wanted;
     double time_s;
 
     if (work == NULL)
         return;
-    wanted = (struct emulator_load){gpu_wanted_w(work->shape, &load, samples), 1.0, 0, true, load.nature};
-    emulator_work_change(work->emulator, work->gpu, work->slot, &wanted);
-    time_s =
-        (load.sample_s * samples + load.step_s) * emulator_slowdown(work->emulator, work->gpu) / work->pace;
+    time_s = emulated_work_load(work, samples);
     work->clock.sleep_until(work->clock.state, mono_after_s(work->clock.now(work->clock.state), time_s));
 }
 

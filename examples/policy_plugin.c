@@ -26,6 +26,8 @@ struct size {
 struct climb {
     const struct fly_batch_job *job; /* lives as long as this state */
     double least_cost_j;             /* of a trial that reached its target; 0 before */
+    size_t first;                    /* where it begins */
+    double first_cost_j;             /* of a run of that elsewhere; 0: not known */
     struct size sizes[];
 };
 
@@ -38,6 +40,7 @@ static int climb_create(const struct fly_batch_job *job, void **out_state, const
         return -1;
     }
     climb->job = job;
+    climb->first = job->default_batch;
     *out_state = climb;
     return 0;
 }
@@ -60,10 +63,23 @@ static void climb_observe(void *state, const struct fly_trial *trial)
         climb->least_cost_j = trial->cost_j;
 }
 
-/* The cheapest size that never failed, or the job's default before there is one. */
+/* A past of other hardware shows where to begin; that of another job is no evidence of what trains here. */
+static void climb_bring(void *state, const struct fly_past *past)
+{
+    struct climb *climb = state;
+    double cost_j = past->epochs * past->epoch_cost_j; /* NAN if the second is not known */
+
+    if (past->kind == FLY_PAST_HARDWARE && past->reached > 0 && past->failed == 0 && cost_j > 0.0 &&
+        (climb->first_cost_j == 0.0 || cost_j < climb->first_cost_j)) {
+        climb->first = past->batch;
+        climb->first_cost_j = cost_j;
+    }
+}
+
+/* The cheapest size that never failed, or where it begins before there is one. */
 static size_t summit(const struct climb *climb)
 {
-    size_t best = climb->job->default_batch;
+    size_t best = climb->sizes[climb->first].failed ? climb->job->default_batch : climb->first;
     double best_cost_j = 0.0;
 
     for (size_t i = 0; i < climb->job->batch_count; i++) {
@@ -93,7 +109,7 @@ static int climb_propose(const void *state, const struct fly_batch_question *que
     out_decision->batch = here;
     if (question->try_number > 0) /* this recurrence has failed once already: be safe now */
         return 0;
-    if (wants_look(climb, here))
+    if (wants_look(climb, here) || question->recurrences_left <= LOOKS) /* the latter is false for NAN */
         return 0;
     if (here > 0 && wants_look(climb, here - 1))
         out_decision->batch = here - 1;
@@ -118,10 +134,11 @@ const struct fly_batch_policy fly_batch_policy_plugin = {
     .abi = FLY_PLUGIN_ABI,
     .size = sizeof(struct fly_batch_policy),
     .name = "climb",
-    .version = 1,
+    .version = 2,
     .create = climb_create,
     .destroy = climb_destroy,
     .observe = climb_observe,
     .propose = climb_propose,
     .epoch_cap = climb_epoch_cap,
+    .bring = climb_bring,
 };

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "cli/frame/config_file.h"
-#include "cli/sim/job_list.h"
+#include "cli/sim/job_file.h"
 #include "fuzz.h"
 #include "model/job_spec.h"
 
@@ -58,7 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_CHECK(fd >= 0 && write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     job_list_init(&list);
-    code = job_list_load(&list, path, &error);
+    code = job_file_load(&list, path, &error);
     if (code < 0)
         check_refusal(code, &error, path);
     FUZZ_CHECK(list.count <= JOB_LIST_MAX);

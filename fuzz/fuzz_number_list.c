@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/buffer.h"
-#include "cli/options/number_list.h"
+#include "base/text/number_list.h"
 #include "fuzz.h"
 
 enum { TEXT_MAX = 4096, MEMORY_MAX = 1 << 20, WRITTEN_MAX = 1 << 20 };

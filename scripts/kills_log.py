@@ -6,7 +6,9 @@
 `events` is the exported log, a list of objects. A client is a list of [call, answer] as
 kills_trainer.py writes them: what it asked, in the order of its asking, and what it was
 answered, None where no answer came. A session is a list of [report, answer] of
-kills_session. Each fault is a sentence; none is the aim.
+kills_session. Each fault is a sentence; none is the aim. A session that is kept waiting by the
+log and by the disk goes on with reports in its memory, and says so: these may be missing, and
+lost() counts them.
 
     acknowledged    what was answered is in the log once, with the same content and answer
     not invented    what is in the log was asked for by somebody, word for word
@@ -269,13 +271,36 @@ def not_invented(log, clients, session_metrics):
             yield f"nobody asked for event {event['number']}: {event}"
 
 
+def may_be_lost(session, place):
+    """Whether that report was in the session's memory alone for as long as the session told of it."""
+    process = session[place][1]["process"]
+    for newer, (_report, answer) in enumerate(session[place:]):
+        if answer is None or answer["process"] != process:
+            break
+        if answer["waiting"] <= newer:
+            return False
+    return True
+
+
+def times_of(events):
+    return collections.Counter(event["body"]["metric"] for event in events if event["kind"] == "epoch")
+
+
+def lost(events, session):
+    """How many reports of a session are missing that may be."""
+    times = times_of(events)
+    return sum(answer is not None and times[report["metric"]] == 0 and may_be_lost(session, place)
+               for place, (report, answer) in enumerate(session))
+
+
 def of_sessions(log, sessions):
     """A report that a session took is there once, delivered at once or later; its metric is like no other."""
-    found = collections.Counter(event["body"]["metric"] for event in log.events if event["kind"] == "epoch")
+    times = times_of(log.events)
     for session in sessions:
-        for report, answer in session:
-            if answer is not None and found[report["metric"]] != 1:
-                yield f"a session's report {report} stands there {found[report['metric']]} times"
+        for place, (report, answer) in enumerate(session):
+            found = times[report["metric"]]
+            if answer is not None and found != 1 and (found > 1 or not may_be_lost(session, place)):
+                yield f"a session's report {report} stands there {found} times"
 
 
 def models(log, given_up):

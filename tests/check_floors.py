@@ -31,7 +31,6 @@ WALKS_JSON = [
     "src/cli/carbon/cmd_carbon_plan.c",
     "src/cli/carbon/cmd_carbon_report.c",
     "src/cli/demo/demo_report.c",
-    "src/cli/kit/table.c",
     "src/cli/kit/table_json.c",
     "src/cli/report/report_view.c",
     "src/cli/sim/sim_report.c",

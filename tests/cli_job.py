@@ -3,17 +3,14 @@
 
 usage: cli_job.py FLYBALL
 
-Figures are worked out a second time from the exported log; cli_job_pareto.py has the frontier,
-cli_job_export.py what is taken along.
+Figures are worked out a second time from the exported log; cli_job_why.py has the reasons,
+cli_job_pareto.py the frontier, cli_job_export.py what is taken along.
 """
 import json
 import math
 import pathlib
-import re
 import statistics
-import xml.etree.ElementTree as ElementTree
 
-import svg_texts
 import tap
 from job_stores import BOX, CLEAN, FLYBALL, STORE, close, document, fill, fill_digits, good, log, refused, rows
 
@@ -48,7 +45,7 @@ def test_empty_store():
     tap.equal(result.stdout, "")
     tap.contains(result.stderr, "there are no jobs in the store")
     tap.equal(document("list", store=EMPTY)["rows"], [])
-    refused(66, "which has 0; --store names another", "show", "digits", store=EMPTY)
+    refused(66, "which has 0; name another store", "show", "digits", store=EMPTY)
 
 
 def test_the_own_store():
@@ -210,9 +207,75 @@ def test_history():
             tap.equal((row["user"], row["account"], row["host"], row["gpus"]), ("ada", "physics", "node1", "GPU-1"))
         else:
             tap.contains(row["ended_unavailable"], "it runs")
+            tap.equal([row[taken] for taken in ("epochs", "energy_j", "time_s", "cost_j", "whole_energy_j", "whole_time_s")], [0, *[None] * 5])
+            tap.contains(row["energy_j_unavailable"], "it has reported no epoch yet")
     tap.equal(len(rows("history", "digits", "--last=4")), 4)
     counted_from_one()
-    tap.equal(len(good("history", "digits", "--last=4").stdout.splitlines()), 4 + 1 + 2)
+    tap.equal(len(good("history", "digits", "--last=4").stdout.splitlines()), 4 + 1 + 3)
+
+
+PAST = BOX / "past.sqlite"  # jobs that brought something; filled once, by the first test that asks
+
+
+def fill_past():
+    """A job like another one; after 20 recurrences it is revised and all costs triple, and after 40 it moves to another GPU."""
+    if PAST.exists():
+        return
+    usual = ("policy=bayes", "control=4", "noise=0.05")
+    fill(PAST, "source", 8, *usual)
+    fill(PAST, "moved", 20, *usual, "like=source")
+    fill(PAST, "moved", 20, *usual, "revision=new data", "scale=3", "day=25")
+    fill(PAST, "moved", 2, *usual, "gpu=Another GPU", "day=50")
+
+
+def test_history_tells_what_came_along():
+    fill_past()
+    shown = document("history", "moved", store=PAST)
+    like, revised, other = shown["brought"]
+    tap.equal((shown["schema"], like["from"], like["source"], like["before_trial"]), ("flyball.job.history/2", "job", "source", 1))
+    tap.equal((like["revision"], like["gpu_model"]), (None, None))
+    tap.equal((revised["from"], revised["revision"], revised["date"][:10]), ("revision", "new data", "2023-12-09"))
+    tap.equal((other["from"], other["source"], other["gpu_model"]), ("hardware", "Test GPU", "Another GPU"))
+    events = [event for event in log("moved", store=PAST) if event["kind"] in ("brought", "proposed")]
+    befores = [event["trial"] for last, event in zip(events, events[1:]) if last["kind"] == "brought"]
+    tap.equal([past["before_trial"] for past in shown["brought"]], befores)
+    runs = [sum(batch["reached"] + batch["stopped"] for batch in event["body"]["batches"]) for event in events if event["kind"] == "brought"]
+    tap.equal([past["runs"] for past in shown["brought"]], runs)
+    for lines in (shown["rows"], rows("history", "moved", store=PAST)):
+        tap.equal([int(row["trial"]) for row in lines if row["brought"]], befores)
+        tap.equal([row["revision"] for row in lines], ["" if int(row["trial"]) < befores[1] else "new data" for row in lines])
+    text = good("history", "moved", store=PAST).stdout
+    sizes = revised["batch_sizes"]
+    tap.contains(text, f"\nBefore trial 1, on {like['date']}: {like['runs']} runs of {like['batch_sizes']} batch sizes of the job 'source' came along.\n")
+    tap.contains(text, f"\nBefore trial {befores[1]}, on {revised['date']}: the revision 'new data' began, and {runs[1]} runs of {sizes} batch sizes before it came along.\n")
+    tap.contains(text, " on Test GPU came along to Another GPU.\n")
+    newest = good("history", "moved", "--last=1", store=PAST).stdout
+    tap.equal("Before trial" in newest, False, newest)
+    tap.equal("Before trial" in good("history", "source", store=PAST).stdout, False)
+    tap.equal(document("history", "source", store=PAST)["brought"], [])
+
+
+def test_savings_count_from_a_revision():
+    """Runs from before it took a third: they enter nothing but a total of their own."""
+    fill_past()
+    shown = document("show", "moved", store=PAST)
+    row = shown["rows"][0]
+    trials = [trial for trial in document("history", "moved", store=PAST)["rows"] if trial["hardware"] == 1]
+    new = [trial for trial in trials if trial["revision"] == "new data"]
+    controls = {name: [trial for trial in some if trial["reason"] == "control"] for name, some in (("new", new), ("all", trials))}
+    tap.equal((row["baseline_runs"], len(controls["all"])), (len(controls["new"]), 10))
+    close(row["baseline_energy_per_model_j"], sum(trial["whole_energy_j"] for trial in controls["new"]) / len(controls["new"]))
+    tap.equal((row["earlier_recurrences"], row["earlier_unknown_recurrences"], row["earlier_ahead_energy_j"] > 0.0), (15, 0, True))
+    tap.equal((shown["revision"], shown["revision_since"][:10]), ("new data", "2023-12-09"))
+    tap.equal(row["energy_saving_low_percent"] < row["energy_saving_percent"] < row["energy_saving_high_percent"], True)
+    ahead = f"{row['earlier_ahead_energy_j'] / 1000:.1f} kJ less than as many models of the default of then. What stands here counts from the revision on.\n"
+    tap.contains(good("show", "moved", store=PAST).stdout, f"  Before the revision: 15 recurrences took {ahead}")
+    frontier = document("pareto", "moved", "--hardware=1", store=PAST)["rows"]
+    chosen = sum(trial["batch_size"] == 64 and trial["outcome"] != "running" for trial in new)
+    tap.equal({point["trials"] for point in frontier if point["batch_size"] == 64}, {chosen})
+    other = shown["rows"][1]
+    tap.contains(other["earlier_ahead_energy_j_unavailable"], "nothing ran before the revision that holds")
+    tap.equal(document("show", "source", store=PAST)["revision_since"], None)
 
 
 def counted_from_one():
@@ -234,51 +297,6 @@ def counted_from_one():
     paid = document("show", "paid", store=store)["rows"][0]["paid_off_since_recurrence"]
     tap.equal(paid > 0, True)
     tap.contains(good("show", "paid", store=store).stdout, f"Paid off: since recurrence {paid + 1} ")
-
-
-def test_why():
-    text = good("why", "digits").stdout
-    tap.contains(text, "a control: each 6th recurrence runs the default batch size 32 at the highest power limit")
-    tap.contains(text, "Its power limit of 200 W comes with that choice")
-    first = document("why", "digits", "--trial=2")
-    proposed = [event["body"] for event in log("digits") if event["kind"] == "proposed"]
-    tap.equal((first["why"], first["reason"]), (proposed[1]["why"], proposed[1]["reason"]))
-    tap.equal(first["numbers"], proposed[1]["numbers"])
-    sampled = next(number for number, body in enumerate(proposed, 1) if body["reason"] == "sampled")
-    text = good("why", "digits", f"--trial={sampled}").stdout
-    tap.contains(text, "won a draw from what is believed of each batch size")
-    tap.contains(text, "What was known of each batch size then")
-    tap.contains(text, "the best of the batch size's profile")
-    tap.equal(len(rows("why", "digits", f"--trial={sampled}")), len(proposed[sampled - 1]["numbers"]["known"]))
-
-
-def test_why_of_a_model():
-    """What the policy believed and what trials were worth: a sentence, a table, JSON, and a picture."""
-    store = BOX / "believed.sqlite"
-    fill(store, "believed", 8, "policy=bayes")
-    proposed = [event["body"] for event in log("believed", store) if event["kind"] == "proposed"]
-    explored = [number for number, body in enumerate(proposed, 1) if "a trial of it costs about" in body["why"]]
-    trial = explored[-1]
-    outlook = proposed[trial - 1]["numbers"]["outlook"]
-    tap.equal([row["batch_size"] for row in outlook["candidates"]], [8, 16, 32, 64, 128])
-    chosen = next(row for row in outlook["candidates"] if row["batch_size"] == proposed[trial - 1]["batch_size"])
-    tap.equal((chosen["worth_j"] > 0, chosen["may_run"], outlook["following_recurrences"]), (True, True, 20))
-    tap.equal(document("why", "believed", f"--trial={trial}", store=store)["numbers"]["outlook"], outlook)
-    text = good("why", "believed", f"--trial={trial}", "--svg=believed.svg", store=store).stdout
-    tap.contains(text, "What was expected of each batch size, and what a trial of it was worth with 20 recurrences to follow")
-    tap.contains(text, "the best")
-    picture = svg_texts.check(BOX / "believed.svg")
-    words = ElementTree.tostring(picture, encoding="unicode")
-    for said in (f"believed: what was believed before trial {trial}", f"chosen: batch {chosen['batch_size']}", "90 % of the belief", "50 %",
-                 "cost to the target (kJ)", "batch size"):
-        tap.contains(words, said)
-    tap.equal(len([tip for tip in re.findall("<[^>]*title>trial ([0-9]+), batch", words) if int(tip) < trial]) > 0, True)
-    first = good("why", "believed", "1", store=store).stdout
-    tap.equal(("What was expected" in first, first), (False, good("why", "believed", "--trial=1", store=store).stdout))
-    refused(64, "named twice", "why", "believed", "1", "--trial=1", store=store)
-    refused(64, "'x' is no trial's number", "why", "believed", "x", store=store)
-    refused(69, "there is no belief to draw", "why", "believed", "--trial=1", "--svg=none.svg", store=store)
-    tap.equal((BOX / "none.svg").exists(), False)
 
 
 def test_a_grid():
@@ -362,6 +380,8 @@ def test_set():
     tap.contains(good("set", "wishes", "--pin=64,333.3333333", "--control-every=2", store=store).stderr, "at 333.3333333 W")
     text = good("show", "wishes", store=store).stdout
     tap.contains(text, "Pinned: batch size 64 at 333.3333333 W.")
+    for policy, name in (("auto", "bayes"), ("zeus", "zeus")):
+        tap.contains(good("set", "wishes", f"--policy={policy}", store=store).stderr, f"by the policy '{name}', which has learnt")
     tap.contains(text, "The pin leaves out the controls")
     tap.contains(text, "--pin none' lets the job measure the default")
     tap.equal("one runs the default" in text, False, text)

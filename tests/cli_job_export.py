@@ -10,7 +10,7 @@ import pathlib
 import shlex
 
 import tap
-from job_stores import BOX, CLEAN, CLIENT, FLYBALL, STORE, document, fill, fill_digits, good, job, refused, rows
+from job_stores import BOX, CLEAN, CLIENT, FLYBALL, STORE, close, document, fill, fill_digits, good, job, refused, rows
 
 CLIMB = pathlib.Path(FLYBALL).parent / "examples" / "policy_plugin.so"
 
@@ -137,13 +137,56 @@ def test_the_simulator_repeats_a_live_job():
 
 
 def test_the_simulator_leaves_out_controls():
-    lived, simulated, notes = replay("controls", "control=5")
-    controls = {str(row["trial"]) for row in document("history", "controls", store=BOX / "controls.sqlite")["rows"]
-                if row["reason"] == "control"}
-    own = [row for number, row in enumerate(lived, 1) if str(number) not in controls]
-    tap.equal(knobs(simulated)[:14], knobs(own)[:14])  # after that the controls have told the guard what the default takes
-    tap.equal(len(simulated), len(own))
-    tap.contains(notes, f"{len(controls)} trials that the policy had no say in")
+    for name, settings in {"controls": ("control=4", "seed=0"), "controls2": ("control=5", "policy=bayes")}.items():
+        lived, simulated, notes = replay(name, *settings)
+        reasons = {str(row["trial"]): row["reason"] for row in document("history", name, store=BOX / f"{name}.sqlite")["rows"]}
+        own = [row for number, row in enumerate(lived, 1) if reasons[str(number)] != "control"]
+        tap.equal([reason for reason in reasons.values() if reason.startswith("guard")], [], "the guard says nothing in these jobs")
+        tap.equal(knobs(simulated), knobs(own), name)
+        tap.contains(notes, f"{list(reasons.values()).count('control')} trials that the policy had no say in")
+        tap.contains(notes, "--guard off")
+
+
+def test_a_guard_that_knew_controls():
+    """The trace has no controls, so the simulator's guard would know less; the log repeats every decision."""
+    store, traces = BOX / "guarded.sqlite", BOX / "guarded"
+    fill(store, "guarded", 40, "control=5", "seed=1")
+    guarded = [row for row in document("history", "guarded", store=store)["rows"] if row["reason"].startswith("guard")]
+    tap.equal({row["batch_size"] for row in guarded}, {32}, "the default is what the guard has run")
+    notes = good("export", "guarded", "--format=trace", f"--output={traces}", store=store).stderr
+    tap.contains(notes, f"({len(guarded)} choices of a guard that knew trials which are left out)")
+    command = shlex.split(next(line.partition("simulate it: ")[2] for line in notes.splitlines() if "simulate it: " in line))
+    tap.equal(command[-2:], ["--guard", "on"])
+    tap.equal(tap.run([FLYBALL, *command[1:]], env=CLEAN).returncode, 0)
+    result = tap.run([FLYBALL, *command[1:], "--order=recorded"], env=CLEAN)
+    tap.equal((result.returncode, result.stdout), (69, ""))
+    found = decided_again("guarded", store)
+    tap.equal((found["trials"]["compared"] > 40, found["trials"]["different"]), (True, 0))
+
+
+def test_a_trace_begins_with_the_revision():
+    """What ran before it took a third; a policy that learns from that cannot be repeated from the trace."""
+    for policy in ("zeus", "bayes"):
+        name, store, traces, tries = f"revised-{policy}", BOX / f"revised-{policy}.sqlite", BOX / f"revised-{policy}", BOX / f"{policy}.csv"
+        before = fill(store, name, 25, f"policy={policy}", "apart=1")
+        lived = fill(store, name, 25, f"policy={policy}", "apart=1", "revision=two", "scale=3", "day=30")
+        notes = good("export", name, "--format=trace", f"--output={traces}", store=store).stderr
+        tap.contains(notes, f"{len(before)} trials from before the revision are left out\n")
+        with (traces / "summary_train.csv").open() as stream:
+            tap.equal(len(list(csv.DictReader(stream))), len(lived), policy)
+        with (traces / "summary_power_test-gpu.csv").open() as stream:
+            power = list(csv.DictReader(stream))
+        tap.equal(len({(row["batch_size"], row["power_limit"]) for row in power}), len(power), "no limit twice")
+        close([float(row["time_per_epoch"]) for row in power if row["batch_size"] == "32" and row["power_limit"] == "200"][0], 30.0)
+        simulate(notes)
+        if policy == "bayes":
+            tap.contains(notes, "(1 past that came along)")
+            continue
+        command = next(line.partition("replay it: ")[2] for line in notes.splitlines() if "replay it: " in line)
+        tap.equal(tap.run([FLYBALL, *shlex.split(command)[1:], f"--tries={tries}"], env=CLEAN).returncode, 0)
+        with tries.open() as stream:
+            simulated = [(row["batch_size"], float(row["power_limit_w"]), row["reached"]) for row in csv.DictReader(stream)]
+        tap.equal(simulated, knobs(lived))
 
 
 def test_what_a_trace_cannot_tell():

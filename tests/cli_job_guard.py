@@ -42,6 +42,34 @@ def test_the_reason_is_told():
     anew = [row for row in guarded if "learning begins anew" in document("why", "zeus", f"--trial={row['trial']}", store=store)["why"]]
     tap.equal(len(anew) >= 1, True)
 
+def test_show_tells_what_holds_at_present():
+    """Submission by submission: what show says before each is what the next one does, and why says the same."""
+    store, held, anew = BOX / "present.sqlite", 0, 0
+    fill(store, "zeus", LIVED, "policy=zeus", "noise=0.05")
+    for _ in range(12):
+        before = document("show", "zeus", store=store)["rows"][0]
+        text = good("show", "zeus", store=store).stdout
+        fill(store, "zeus", 1, "policy=zeus", "noise=0.05", "scale=3")
+        newest = document("history", "zeus", store=store)["rows"]
+        first = next(row for row in newest if row["recurrence"] == newest[-1]["recurrence"])
+        tap.equal(before["guard"] is not None, first["reason"] in ("guard", "guard_doubt"), f"{before['guard']} and {first}")
+        if before["guard"] is None:
+            tap.equal((before["guard_unavailable"], "At present" in text), ("the policy chooses what runs", False))
+            continue
+        held += 1
+        tap.contains(text, f"  At present {before['guard']}.\n")
+        why = document("why", "zeus", f"--trial={first['trial']}", store=store)["why"]
+        tap.equal(why.startswith(before["guard"]), True, why)
+        if "learning begins anew" in why:
+            anew += 1
+            after = document("show", "zeus", store=store)["rows"][0]
+            tap.equal((after["anew_since_trial"], after["anew_since"], after["anew_times"]), (first["trial"], first["begun"], anew))
+            tap.contains(good("show", "zeus", store=store).stdout, f"  Learning began anew with trial {first['trial']}, on {first['begun']}")
+    tap.equal((held > 0, anew > 0), (True, True))
+    quiet = BOX / "quiet.sqlite"
+    fill(quiet, "bayes", 4, "policy=bayes")
+    row = document("show", "bayes", store=quiet)["rows"][0]
+    tap.equal((row["anew_since_trial"], row["anew_since_unavailable"], row["anew_times"]), (None, "it never did", 0))
 
 
 tap.main(globals())

@@ -121,6 +121,59 @@ def replaced(value, key, by):
     return [replaced(entry, key, by) for entry in value] if isinstance(value, list) else value
 
 
+def test_what_does_not_run_any_more_is_no_choice():
+    """The log says so with the newest choice: worse models, crashes, memory. The default is never left out."""
+    lines = [json.loads(line) for line in good("export", "digits").stdout.splitlines()]
+    best = document("pareto", "digits")["chosen"]["batch_size"]
+    newest = [line for line in lines if line["kind"] == "proposed"][-1]["body"]["numbers"]
+    known = newest["known"]
+    tap.equal(best != 32, True)
+    for number, (batch, member, value, words) in enumerate([
+            (best, "worse", True, "its models are worse than allowed"),
+            (best, "given_up", True, "it is given up: its trials crashed again and again"),
+            (best, None, best, "it does not fit into the GPUs' memory"),
+            (32, "given_up", True, None)]):
+        newest["known"] = [{**row, **({member: value} if member and row["batch_size"] == batch else {})} for row in known]
+        newest["does_not_fit_from"] = 0 if member else value
+        (BOX / "barred.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        good("import", f"barred{number}", "barred.jsonl")
+        found = document("pareto", f"barred{number}", "--all")
+        reasons = {row["batch_size"]: row["reason"] for row in found["left_out_batch_sizes"]}
+        tap.equal(reasons.get(batch), words)
+        tap.equal((batch in {row["batch_size"] for row in found["rows"]}, found["chosen"]["batch_size"] == best), (words is None,) * 2)
+        good("delete", f"barred{number}", "--yes")
+
+
+def test_what_runs_until_the_bound_is_sure():
+    store = BOX / "bounded.sqlite"
+    fill(store, "bounded", 12, "policy=bayes", "control=4", "eta=1")
+    good("set", "bounded", "--objective=energy", "--max-slowdown=10%", store=store)
+    fill(store, "bounded", 3, "policy=bayes", "control=4", "eta=1")
+    tap.equal("Until it is sure" in good("pareto", "bounded", store=store).stdout, False)
+    chosen = document("pareto", "bounded", store=store)["chosen"]
+    lines = [json.loads(line) for line in good("export", "bounded", store=store).stdout.splitlines()]
+    newest = [line["body"] for line in lines if line["kind"] == "proposed" and line["body"]["reason"] == "best_seen"][-1]
+    tap.equal((newest["batch_size"], newest["limit_w"]), (chosen["batch_size"], chosen["power_limit_w"]))
+    newest["limit_w"] = 200.0
+    (BOX / "bounded.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    good("import", "careful", "bounded.jsonl", store=store)
+    tap.contains(good("pareto", "careful", store=store).stdout,
+                 f"Until it is sure enough that this keeps the bound, the job runs batch {newest['batch_size']} at 200 W.\n")
+
+
+def test_a_job_without_a_default():
+    lines = [json.loads(line) for line in good("export", "digits").stdout.splitlines()]
+    lines[0]["body"].update(no_default=True, control_every=0)
+    (BOX / "bare.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    good("import", "bare", "bare.jsonl")
+    text = good("pareto", "bare", "--svg=bare.svg").stdout
+    tap.contains(text, "Nothing is compared with a default, since the job has none.")
+    tap.equal(("Against the default:" in text, "Default: batch" in text), (False, False), text)
+    tap.equal("default" in (BOX / "bare.svg").read_text(), False, "the picture has no default")
+    tap.contains(good("show", "bare").stdout, "Saving: not known; the job has no default to compare with.")
+    good("delete", "bare", "--yes")
+
+
 def test_pareto_of_nothing():
     fill(BOX / "new.sqlite", "new", 0)
     refused(69, "job 'new' has not run yet", "pareto", "new", store=BOX / "new.sqlite")

@@ -94,6 +94,33 @@ def test_plugin_is_told_what_happens_and_draws_by_seed():
     tap.equal(set(sum(sizes.values(), ())), {8, 16, 32, 64})
 
 
+def told(box, *arguments):
+    """What the plug-in 'told' is told, call by call."""
+    environment = {"FLYBALL_TOLD": str(box.path / "told")}
+    box.simulate(f"--policy={plugin('told')}", "--seeds=1", "--threads=1", "--recurrences=2", *arguments,
+                 environment=environment)
+    lines = (box.path / "told").read_text(encoding="utf-8").splitlines()
+    return {word: [line for line in lines if line.startswith(word)] for word in ("create", "measure", "bring", "cap")}
+
+
+def test_plugin_is_told_all_that_policies_are():
+    """Objective, bound, what profiling took, and a past: as live jobs tell it (test_job_plugin)."""
+    calls = told(Sandbox(), "--workload=squad", "--objective=energy", "--max-slowdown=3%", "--profile-window=10%",
+                 "--transfer-from=shift=0", "--transfer-recurrences=5")
+    tap.contains(calls["create"][0], " objective 0 eta 1 max_slowdown 1.03 gpus 1 overlapping 0")
+    watts, seconds = zip(*((float(watts), float(seconds)) for dataset, _, size, _, _, seconds, watts
+                           in (line.split(",") for line in power_text().splitlines()) if (dataset, size) == ("squad", "32")))
+    energy = 0.1 * sum(one * other for one, other in zip(watts, seconds)) / len(watts)
+    tap.contains(calls["measure"][0], " points 4 chosen ")
+    tap.contains(calls["measure"][0], f" units 1 window 0.1 energy {energy:.6g} time {0.1 * sum(seconds) / 4:.6g}")
+    tap.contains(calls["bring"][0], "bring kind 2 batch 2 reached 5 ")
+    tap.equal(calls["bring"][0].endswith(" following 0"), True, calls["bring"])
+    tap.contains(calls["cap"][0], " left nan")
+    calls = told(Sandbox(), "--workload=squad", "--eta=0.25")
+    tap.contains(calls["create"][0], " objective 2 eta 0.25 max_slowdown inf ")
+    tap.equal((calls["bring"], calls["measure"][0].split(" window ")[1].split()[0]), ([], "1"))
+
+
 def test_words_paths_and_order_mix():
     box = Sandbox()
     shutil.copy(CLIMB, box.path / "mine.so")

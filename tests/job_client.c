@@ -12,6 +12,7 @@
  *     slow=SIZE     an epoch of that batch size takes a hundred times as long
  *     profile=0     nobody measures a profile      limits=0      nor can set limits
  *     power=WATTS   of all GPUs, where limits do not say it
+ *     like=JOB      whose past comes along         revision=TEXT      day=N    begins so many days later
  *     grid=SOURCE   least carbon, of a grid whose intensity doubles at the 12th trial; each third is unknown
  *
  * Batch sizes 8 to 128, default 32, one GPU of 100, 150 or 200 W. Prints a line for each
@@ -35,6 +36,7 @@ static const uint32_t needed[SIZES] = {9, 7, 6, 5, NEVER};
 static const double limits_w[LIMITS] = {100, 150, 200};
 static const struct fly_power_point unit[LIMITS] = {{100, 95, 1.4}, {150, 130, 1.05}, {200, 185, 1.0}};
 
+static const int64_t DAY_US = INT64_C(86400000000);
 static int64_t now_us = 1700000000000000;
 static struct jobs jobs;
 static struct fly_error error;
@@ -101,6 +103,8 @@ static void define(const char *name, char **settings)
     definition.seed = (uint32_t)number(settings, "seed", 1);
     definition.one_at_a_time = number(settings, "apart", 0) > 0;
     definition.policy = setting(settings, "policy", definition.policy);
+    definition.like = setting(settings, "like", NULL);
+    definition.revision = setting(settings, "revision", NULL);
     check(jobs.backend->define(jobs.self, &definition, &registered, &error));
 }
 
@@ -251,6 +255,7 @@ int main(int count, char **words)
         return 2;
     recurrences = strtoull(words[3], NULL, 10);
     tries = (uint64_t)number(settings, "tries", 20);
+    now_us += (int64_t)number(settings, "day", 0.0) * DAY_US;
     noise = number(settings, "noise", 0.0);
     scale = number(settings, "scale", 1.0);
     slow_size = number(settings, "slow", 0.0);
@@ -264,7 +269,7 @@ int main(int count, char **words)
 
         for (uint64_t attempt = 0; attempt < tries && !done; attempt++)
             done = run_try(words[2], i, settings);
-        now_us += INT64_C(86400000000);
+        now_us += DAY_US;
     }
     if (number(settings, "open", 0) > 0) {
         struct life life = {.job = words[2]};

@@ -5,7 +5,8 @@ usage: job_trainer.py BATCH_SIZE [WORD...]
 
 Words are "name=value": epochs=16:4,32:5 (how many by batch size; never: 0), fail=32:crash,64:memory,128:status9
 (in its second epoch), by=lines|one|two (how it reports), stubborn=1 (ignores SIGTERM), out=FILE (a line for each start),
-after=SECONDS (it goes on after its last epoch), patience=N (it ends by itself after so many), step=SECONDS (0.01), luck=FAULTS (see `unlucky`), state=FILE (checkpoint: epochs done).
+after=SECONDS (it goes on after its last epoch), patience=N (it ends by itself after so many), step=SECONDS (0.01), luck=FAULTS (see `unlucky`), state=FILE (checkpoint: epochs done),
+untold=1 (it tells no steps).
 """
 
 import os
@@ -83,7 +84,8 @@ failure = by_batch(words.get("fail", "")).get(str(batch_size))
 for epoch in range(done + 1, min(int(os.environ.get("FLYBALL_MAX_EPOCHS", 20)), int(words.get("patience", 10**6))) + 1):
     say(f"epoch {epoch}")
     for _ in range(4):
-        say("")
+        if "untold" not in words:
+            say("")
         time.sleep(float(words.get("step", 0.01)))
     say("epoch end")
     if failure and epoch == 2:

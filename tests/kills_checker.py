@@ -241,8 +241,27 @@ def test_each_damage_is_found():
 def test_reports_of_sessions():
     events, clients = truth()
     metric = events[place_of(events, "epoch", 1)]["body"]["metric"]
-    tap.equal(kills_log.faults(events, clients, [[[{"metric": metric}, "go on"], [{"metric": 0.4321}, None]]]), [])
-    tap.contains("\n".join(kills_log.faults(events, clients, [[[{"metric": 0.4321}, "go on"]]])), "stands there 0 times")
+    answer = {"word": "go on", "waiting": 0, "process": 1}
+    tap.equal(kills_log.faults(events, clients, [[[{"metric": metric}, answer], [{"metric": 0.4321}, None]]]), [])
+    tap.contains("\n".join(kills_log.faults(events, clients, [[[{"metric": 0.4321}, answer]]])), "stands there 0 times")
+
+
+def session_of(*answers):
+    """Reports that no log has, and (how many letters waited, of which process) after each."""
+    return [[{"metric": 0.4321 + place}, {"word": "go on", "waiting": waiting, "process": process}]
+            for place, (waiting, process) in enumerate(answers)]
+
+
+def test_reports_in_memory_alone_may_be_lost():
+    events, clients = truth()
+    for answers, lost in [([(1, 1)], 1), ([(1, 1), (2, 1)], 2), ([(3, 1), (1, 1)], 1), ([(1, 1), (2, 1), (0, 1)], 0), ([(1, 1), (0, 2)], 1)]:
+        session = session_of(*answers)
+        tap.equal(kills_log.lost(events, session), lost, answers)
+        tap.equal(len(kills_log.faults(events, clients, [session])), len(answers) - lost, answers)
+    twice = [[{"metric": events[place_of(events, "epoch", 1)]["body"]["metric"]}, {"word": "go on", "waiting": 1, "process": 1}]]
+    place = place_of(events, "epoch", 2)
+    events[place]["body"]["metric"] = twice[0][0]["metric"]
+    tap.contains("\n".join(kills_log.faults(events, clients, [twice])), "stands there 2 times")
 
 
 def test_a_list_may_end_in_the_middle():

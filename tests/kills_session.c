@@ -4,12 +4,17 @@
  *
  *     kills_session LIST JOB NUMBER SEED BETA MAX_EPOCHS CONTROL_EVERY [deliver]
  *
- * LIST gets a line {"report": {"metric": X}} before each report and {"answer": WORD} after it,
- * each on disk before the program goes on. No two metrics of any session are the same: NUMBER
- * is the session's, which is also its run's. With `deliver` it trains nothing and hands over what others
- * left. Exit status 0 once its submission is over.
+ * LIST gets a line {"report": {"metric": X}} before each report, and after it
+ *
+ *     {"answer": {"word": WORD, "waiting": N, "process": PID}}
+ *
+ * each on disk before the program goes on. N letters to the log, the newest, were neither delivered nor on
+ * the spool then: they are lost if the program is killed before that changes. No two metrics of any session
+ * are the same: NUMBER is the session's, which is also its run's. With `deliver` it trains nothing and hands
+ * over what others left. Exit status 0 once its submission is over.
  */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +23,8 @@
 #include <unistd.h>
 
 #include <flyball/flyball.h>
+
+#include "train/session/session_private.h"
 
 enum { EPOCH_NS = 4000000, LINES_A_SESSION = 10000, TRIES = 4 };
 
@@ -65,7 +72,9 @@ static enum fly_answer report(struct fly_session *session, struct list *list, do
     snprintf(line, sizeof line, "{\"report\": {\"metric\": %.17g}}\n", metric);
     list_add(list, line);
     answer = fly_session_report(session, metric);
-    snprintf(line, sizeof line, "{\"answer\": \"%s\"}\n", fly_answer_name(answer));
+    snprintf(line, sizeof line,
+             "{\"answer\": {\"word\": \"%s\", \"waiting\": %" PRIu64 ", \"process\": %d}}\n",
+             fly_answer_name(answer), post_look(session->post).waiting, (int)getpid());
     list_add(list, line);
     return answer;
 }

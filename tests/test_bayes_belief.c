@@ -138,7 +138,7 @@ static void refer(const struct law_prior *prior, const struct law_evidence *evid
 
 static void check_fit(const struct law_prior *prior, const struct law_evidence *evidence)
 {
-    double mean[N], covariance[N * N];
+    double mean[N], covariance[N * (N + 1) / 2];
     struct law_mixture mixture;
     struct reference expected;
     struct arena arena;
@@ -151,9 +151,10 @@ static void check_fit(const struct law_prior *prior, const struct law_evidence *
         if (!(fabs(mean[i] - expected.mean[i]) <= 1e-7))
             fail_msg("mean %zu: %.12g, expected %.12g", i, mean[i], expected.mean[i]);
         for (size_t j = 0; j < N; j++) {
-            if (!(fabs(covariance[i * N + j] - expected.square[i][j]) <= 1e-7))
-                fail_msg("covariance %zu, %zu: %.12g, expected %.12g", i, j, covariance[i * N + j],
-                         expected.square[i][j]);
+            double own = covariance[triangle_at(i, j)];
+
+            if (!(fabs(own - expected.square[i][j]) <= 1e-7))
+                fail_msg("covariance %zu, %zu: %.12g, expected %.12g", i, j, own, expected.square[i][j]);
         }
     }
     arena_deinit(&arena);
@@ -201,6 +202,12 @@ static void open(struct belief *belief, const struct belief_prior *prior, struct
     assert_true(belief_init(belief, prior, sizes, N, DEFAULT, arena));
 }
 
+static void close_belief(struct belief *belief, struct arena *arena)
+{
+    belief_deinit(belief);
+    arena_deinit(arena);
+}
+
 static double chance_below(double z)
 {
     return 0.5 * erfc(-z / sqrt(2.0));
@@ -221,7 +228,7 @@ static void test_stopped(void **state)
         belief_take_reached(&belief, DEFAULT, 20.0);
         belief_fit_epochs(&belief);
         before = belief.epochs_mean[3];
-        variance = belief.epochs_covariance[3 * N + 3];
+        variance = belief.epochs_covariance[triangle_at(3, 3)];
         scatter = belief.scatter[3];
         for (int i = -15000; i <= 15000; i++) {
             double z = 1e-3 * i, value = before + z * sqrt(variance);
@@ -236,13 +243,81 @@ static void test_stopped(void **state)
         belief_take_stopped(&belief, 3, stopped_at[row], false);
         belief_fit_epochs(&belief);
         check_close(belief.epochs_mean[3], mean, 1e-5);
-        check_close(belief.epochs_covariance[3 * N + 3], square, 1e-4);
+        check_close(belief.epochs_covariance[triangle_at(3, 3)], square, 1e-4);
         assert_int_equal(belief.arms[3].failures, 0);
         /* Reaching the target makes it forget. */
         belief_take_reached(&belief, 3, 21.0);
         assert_true(belief.arms[3].stopped_precision == 0.0);
-        arena_deinit(&arena);
+        close_belief(&belief, &arena);
     }
+}
+
+/* Runs of one batch size whose epochs scatter by a tenth around `epochs`, `growth` more each time. */
+static void run(struct belief *belief, size_t batch, double epochs, double growth, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        belief_take_reached(belief, batch, epochs * (i % 2 == 0 ? 0.95 : 1.05));
+        epochs *= growth;
+    }
+    belief_fit_epochs(belief);
+}
+
+/* While one batch size moves, what is known of the others ages, and they are taken to move half as far. */
+static void test_drift(void **state)
+{
+    struct belief belief;
+    struct arena arena;
+    double known, doubt, apart;
+
+    (void)state;
+    open(&belief, &belief_prior_default, &arena);
+    run(&belief, 2, 30.0, 1.0, 2);
+    run(&belief, 3, 20.0, 1.0, 30);
+    assert_false(belief.drifts);
+    check_double(belief.level, 0.0);
+    known = belief.epochs_mean[2];
+    doubt = belief.epochs_covariance[triangle_at(2, 2)];
+    run(&belief, 3, 20.0, 1.03, 25);
+    assert_true(belief.drifts);
+    /* The newest runs count most: it took 40 at last, and 25 in the mean of all 55. */
+    assert_true(belief.epochs_mean[3] > log(32.0));
+    apart = belief.epochs_mean[2] - known;
+    assert_true(apart > 0.1 && apart < 0.6 * (belief.epochs_mean[3] - log(20.0)));
+    assert_true(belief.epochs_covariance[triangle_at(2, 2)] > 1.2 * doubt);
+    close_belief(&belief, &arena);
+}
+
+/* A belief that drifts is saved and read back whole. */
+static void test_drift_is_saved(void **state)
+{
+    struct belief belief, again;
+    struct arena arena, room;
+    struct buffer bytes;
+    struct bytes_reader reader;
+
+    (void)state;
+    open(&belief, &belief_prior_default, &arena);
+    open(&again, &belief_prior_default, &room);
+    run(&belief, 2, 30.0, 1.0, 2);
+    run(&belief, 3, 20.0, 1.05, 25);
+    assert_true(belief.drifts);
+    buffer_init(&bytes, 1 << 16);
+    belief_save(&belief, &bytes);
+    reader = bytes_reader(bytes.data, bytes.length);
+    assert_true(belief_load(&again, &reader));
+    assert_true(bytes_whole(&reader));
+    run(&belief, 1, 40.0, 1.0, 1);
+    run(&again, 1, 40.0, 1.0, 1);
+    assert_true(again.drifts);
+    for (size_t i = 0; i < N; i++) {
+        check_double(again.epochs_mean[i], belief.epochs_mean[i]);
+        for (size_t j = 0; j <= i; j++)
+            check_double(again.epochs_covariance[triangle_at(i, j)],
+                         belief.epochs_covariance[triangle_at(i, j)]);
+    }
+    buffer_deinit(&bytes);
+    close_belief(&belief, &arena);
+    close_belief(&again, &room);
 }
 
 /* The scatter of all batch sizes counts for each, its own runs for more. */
@@ -273,7 +348,7 @@ static void test_scatter(void **state)
     check_close(belief.scatter[0], pooled, 1e-9);
     check_close(belief.scatter[1], (4.0 * pooled + squares[0]) / 6.0, 1e-9);
     check_close(belief.scatter[2], (4.0 * pooled + squares[1]) / 5.0, 1e-9);
-    arena_deinit(&arena);
+    close_belief(&belief, &arena);
 }
 
 static void test_failures(void **state)
@@ -297,7 +372,7 @@ static void test_failures(void **state)
     belief_fit_epochs(&belief);
     check_close(belief.failure[3], 1.02 / 3.0, 1e-12);
     check_close(belief.failure[4], 0.15, 1e-12);
-    arena_deinit(&arena);
+    close_belief(&belief, &arena);
 }
 
 /* The cost of an epoch is exact once it is known; a trial's own never replaces a profile's. */
@@ -317,12 +392,12 @@ static void test_cost(void **state)
     belief_fit_cost(&belief);
     check_close(exp(belief.cost_mean[2]), 1100.0, 1e-12);
     check_close(exp(belief.cost_mean[4]), 700.0, 1e-12);
-    check_double(belief.cost_covariance[2 * N + 2], 0.0);
-    check_double(belief.cost_covariance[2 * N + 3], 0.0);
-    assert_true(belief.cost_covariance[3 * N + 3] > 0.0);
-    assert_true(belief.cost_covariance[5 * N + 5] > belief.cost_covariance[3 * N + 3]);
+    check_double(belief.cost_covariance[triangle_at(2, 2)], 0.0);
+    check_double(belief.cost_covariance[triangle_at(2, 3)], 0.0);
+    assert_true(belief.cost_covariance[triangle_at(3, 3)] > 0.0);
+    assert_true(belief.cost_covariance[triangle_at(5, 5)] > belief.cost_covariance[triangle_at(3, 3)]);
     assert_true(belief.cost_mean[0] > belief.cost_mean[1]); /* small batch sizes cost more per epoch */
-    arena_deinit(&arena);
+    close_belief(&belief, &arena);
 }
 
 /* In other units of cost the same is believed. */
@@ -343,14 +418,16 @@ static void test_units(void **state)
     for (size_t i = 0; i < N; i++)
         check_close(belief[1].cost_mean[i] - log(1000.0), belief[0].cost_mean[i], 0.02);
     for (size_t i = 0; i < 2; i++)
-        arena_deinit(&arena[i]);
+        close_belief(&belief[i], &arena[i]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mixture),  cmocka_unit_test(test_stopped), cmocka_unit_test(test_scatter),
-        cmocka_unit_test(test_failures), cmocka_unit_test(test_cost),    cmocka_unit_test(test_units),
+        cmocka_unit_test(test_drift),   cmocka_unit_test(test_drift_is_saved),
+        cmocka_unit_test(test_mixture), cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_scatter), cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_cost),    cmocka_unit_test(test_units),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

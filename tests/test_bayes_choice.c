@@ -4,6 +4,7 @@
 
 #include "test.h"
 
+#include "base/math/portable_math.h"
 #include "policy/bayes_choice.h"
 
 enum { N = 6, DEFAULT = 2 };
@@ -14,7 +15,7 @@ static const bool all_run[N] = {false};
 struct scene {
     struct arena arena;
     struct belief belief;
-    double room[N * (N + 2)];
+    struct choice_room room;
 };
 
 static void open(struct scene *scene)
@@ -42,10 +43,11 @@ static struct choice ask(struct scene *scene, const uint32_t *pending, double ho
     const struct choice_question question = {.belief = &scene->belief,
                                              .cannot_run = all_run,
                                              .pending = pending,
+                                             .explorers = UINT32_MAX,
                                              .prospect.horizon = horizon,
                                              .profile_extra = 0.2};
 
-    return choice_open(&question, scene->room);
+    return choice_open(&question, &scene->room);
 }
 
 /* A history at random: some batch sizes reached their target, some were stopped. */
@@ -87,9 +89,9 @@ static void test_stopped_cost(void **state)
 
             if (!scene.belief.arms[batch].cost_known)
                 profile = 0.2 * exp(scene.belief.cost_mean[batch] +
-                                    0.5 * scene.belief.cost_covariance[batch * N + batch]);
+                                    0.5 * scene.belief.cost_covariance[triangle_at(batch, batch)]);
             for (size_t stop = 0; stop < CHOICE_STOPS; stop++) {
-                double tau = choice.stops[stop] * choice.best_cost, sum = 0.0, mass = 0.0;
+                double tau = choice_stops[stop] * choice.best_cost, sum = 0.0, mass = 0.0;
 
                 for (int i = -20000; i <= 20000; i++) {
                     double z = 5e-4 * i, cost = exp(mean + deviation * z), weight = exp(-0.5 * z * z);
@@ -101,6 +103,7 @@ static void test_stopped_cost(void **state)
                             (1.0 - q) * sum / mass + q * (tau + choice.best_cost) + profile, 2e-3);
             }
         }
+        belief_deinit(&scene.belief);
         arena_deinit(&scene.arena);
     }
 }
@@ -123,6 +126,7 @@ static void test_best(void **state)
     /* Its one run cost 1400; what is beside it, the scatter and the doubt about it add to that. */
     if (!(choice.best_cost > 1400.0 && choice.best_cost < 1900.0))
         fail_msg("expected cost %g", choice.best_cost);
+    belief_deinit(&scene.belief);
     arena_deinit(&scene.arena);
 }
 
@@ -154,6 +158,7 @@ static void test_properties(void **state)
             choice = ask(&scene, NULL, 50.0);
             check_double(choice_worth(&choice, batch).net, worth.net);
         }
+        belief_deinit(&scene.belief);
         arena_deinit(&scene.arena);
     }
 }
@@ -195,6 +200,7 @@ static void test_gain(void **state)
     }
     check_close(worth.gain, (1.0 - scene.belief.failure[tried]) * gain / mass, 0.15);
     assert_int_equal(worth.runs, 1);
+    belief_deinit(&scene.belief);
     arena_deinit(&scene.arena);
 }
 
@@ -219,6 +225,15 @@ static void test_pending(void **state)
     assert_true(choice_worth(&choice, first).net < before);
     second = choice_most_worth(&choice);
     assert_int_not_equal(second, first);
+    choice.question.explorers = 1;
+    assert_false(choice_may_explore(&choice));
+    assert_int_equal(choice_most_worth(&choice), DEFAULT);
+    pending[first] = 0;
+    pending[DEFAULT] = 5; /* they explore nothing */
+    choice = ask(&scene, pending, 50.0);
+    choice.question.explorers = 1;
+    assert_int_not_equal(choice_most_worth(&choice), DEFAULT);
+    belief_deinit(&scene.belief);
     arena_deinit(&scene.arena);
 }
 
@@ -238,17 +253,31 @@ static void test_near(void **state)
         assert_int_equal(choice_is_near(&choice, i), i <= DEFAULT + 2);
     question = choice.question;
     question.cannot_run = barred;
-    choice = choice_open(&question, scene.room);
+    choice = choice_open(&question, &scene.room);
     assert_int_equal(choice_most_worth(&choice), DEFAULT);
+    belief_deinit(&scene.belief);
     arena_deinit(&scene.arena);
+}
+
+/* The stops are in equal steps of the logarithm, whose exponentials they are to the last bit. */
+static void test_stops(void **state)
+{
+    double step = (log(3.0) - log(1.1)) / (CHOICE_STOPS - 1);
+
+    (void)state;
+    for (size_t i = 0; i < CHOICE_STOPS; i++) {
+        check_close(choice_log_stops[i], log(1.1) + step * (double)i, 1e-14);
+        check_double(choice_stops[i], portable_exp(choice_log_stops[i]));
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stopped_cost), cmocka_unit_test(test_best),
-        cmocka_unit_test(test_properties),   cmocka_unit_test(test_gain),
-        cmocka_unit_test(test_pending),      cmocka_unit_test(test_near),
+        cmocka_unit_test(test_stops), cmocka_unit_test(test_stopped_cost),
+        cmocka_unit_test(test_best),  cmocka_unit_test(test_properties),
+        cmocka_unit_test(test_gain),  cmocka_unit_test(test_pending),
+        cmocka_unit_test(test_near),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,20 +42,18 @@ static enum doubt next_doubt(const struct bayes_course *course)
     return bayes_prospect_of(course, 0.0, NAN, false).doubt;
 }
 
-/* One after the other: the 12th doubts, the 36th, the 108th and so on, each with the next. */
-static void test_doubts(void **state)
+/* Checks which recurrences doubt, one after the other; each of these with the next. */
+static void check_doubts(uint64_t elsewhere, const uint64_t *larger, size_t count)
 {
-    static const uint64_t larger[] = {12, 36, 108, 324, 972};
     struct bayes_course course = {0};
     size_t next = 0;
 
-    (void)state;
     for (uint64_t i = 1; i <= 1000; i++) {
         enum doubt doubt = next_doubt(&course);
 
-        if (next < COUNT(larger) && i == larger[next]) {
+        if (next < count && i == larger[next]) {
             assert_int_equal(doubt, DOUBT_LARGER);
-        } else if (next < COUNT(larger) && i == larger[next] + 1) {
+        } else if (next < count && i == larger[next] + 1) {
             assert_int_equal(doubt, DOUBT_SMALLER);
             next++;
         } else {
@@ -63,9 +61,21 @@ static void test_doubts(void **state)
         }
         bayes_course_propose(&course);
         assert_int_equal(bayes_prospect_of(&course, 0.0, NAN, true).doubt, doubt);
-        bayes_course_reach(&course);
+        bayes_course_reach(&course, elsewhere);
     }
-    assert_int_equal(next, COUNT(larger));
+    assert_int_equal(next, count);
+}
+
+static void test_doubts(void **state)
+{
+    static const uint64_t alone[] = {12, 36, 108, 324, 972}, short_past[] = {36, 108, 324, 972},
+                          long_past[] = {60, 180, 540};
+
+    (void)state;
+    check_doubts(0, alone, COUNT(alone));
+    check_doubts(1, short_past, COUNT(short_past));
+    check_doubts(18, short_past, COUNT(short_past));
+    check_doubts(30, long_past, COUNT(long_past));
 }
 
 /* Eight at a time: one of a burst doubts, and one of the next, though no burst begins with the 12th. */
@@ -85,7 +95,7 @@ static void test_bursts(void **state)
         }
         assert_true(doubts[DOUBT_NONE] >= before + BURST - 1);
         for (size_t i = 0; i < BURST; i++)
-            bayes_course_reach(&course);
+            bayes_course_reach(&course, 0);
     }
     assert_int_equal(doubts[DOUBT_LARGER], 2); /* after 11 and after 35 */
     assert_int_equal(doubts[DOUBT_SMALLER], 2);

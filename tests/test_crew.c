@@ -97,7 +97,7 @@ static int count_unit(void *context, struct crew_unit *unit, struct fly_error *o
 /* Every unit once, on however many threads; the first failure ends it with its own message. */
 static void test_crew(void **state)
 {
-    static const unsigned threads[] = {1, 2, 7, CREW_THREADS_MAX};
+    static const unsigned threads[] = {0, 1, 2, 7, CREW_THREADS_MAX};
 
     (void)state;
     for (size_t i = 0; i < COUNT(threads); i++) {

@@ -2,41 +2,11 @@
 /* What the decider does for policies that choose pairs of batch size and power limit. */
 #include <math.h>
 
-#include "test.h"
+#include "decider_life.h"
 
-#include "policy/decider.h"
-
-enum { LIMITS = 3 };
-static const double limits_w[LIMITS] = {100, 150, 200};
 static const struct batch_choice batches[] = {{32, limits_w, LIMITS}};
 static const struct job_spec spec = {
     .name = "job", .batches = batches, .batch_count = 1, .max_epochs = 20, .max_power_w = 200.0, .eta = 0.5};
-
-struct life {
-    struct arena arena;
-    struct decider decider;
-};
-
-static void begin(struct life *life, const struct job_spec *job, const struct batch_policy *policy)
-{
-    struct fly_error error;
-
-    arena_init(&life->arena, 1 << 20);
-    if (decider_init(&life->decider, job, policy, &(struct policy_parameters){.beta = 2.0}, &life->arena,
-                     &error) < 0)
-        fail_msg("%s", error.text);
-}
-
-static void finish(struct life *life)
-{
-    decider_deinit(&life->decider);
-    arena_deinit(&life->arena);
-}
-
-static void tell(struct life *life, const struct event *event)
-{
-    assert_int_equal(decider_fold(&life->decider, event, NULL), 0);
-}
 
 /* A policy of pairs, whose choice is the point that its state says; -1 leaves it to the power policy. */
 static int pair_point, profiles_kept;

@@ -83,7 +83,7 @@ static void test_requests(void **state)
     assert_true(first.wants_profile);
     assert_true(isnan(first.limit_w));
     assert_int_equal(first.reason, REASON_EXPLORE);
-    check_contains(first.why, "batch size 32 is explored");
+    check_contains(first.why, "batch size 32, the default, runs");
     assert_int_equal(again.trial, 1);
     assert_int_equal(again.attempt, 1);
     assert_string_equal(again.why, first.why);

@@ -208,6 +208,15 @@ static void test_another_objective_costs_nothing(void **state)
 
 /* ---- another job ---- */
 
+static struct job_shown shown(void)
+{
+    struct job_shown shown;
+    struct fly_error error;
+
+    check_fine(fixture.jobs.backend->show(fixture.jobs.self, "job", &fixture.arena, &shown, &error), error);
+    return shown;
+}
+
 static void test_like_another_job(void **state)
 {
     struct job_definition source = definition_of("source"), definition = definition_of("job");
@@ -231,6 +240,26 @@ static void test_like_another_job(void **state)
     check_log("job", "copy", "GPU A");
 }
 
+/* A new job whose first revision is told learns from another job all the same, not from a time before. */
+static void test_like_of_a_revision(void **state)
+{
+    struct job_definition source = definition_of("source"), definition = definition_of("job");
+    struct fly_error error;
+
+    (void)state;
+    job_fixture_define(&fixture, &source);
+    learn("source");
+    definition.like = "source";
+    definition.revision = "one";
+    check_fine(define(&definition, &error), error);
+    check_fine(define(&definition, &error), error);
+    assert_int_equal(brought("job"), 2);
+    assert_string_equal(shown().revision, "one");
+    check_contains(shown().past, "of the job 'source'");
+    assert_int_equal(train("job", "GPU A").batch_size, DEFAULT);
+    check_log("job", "copy", "GPU A");
+}
+
 static void test_like_is_refused(void **state)
 {
     static const uint32_t others[] = {1000, 2000};
@@ -249,26 +278,29 @@ static void test_like_is_refused(void **state)
     definition.default_batch_size = others[0];
     check_fails(define(&definition, &error), FLY_EUSAGE, error, "has run none of its batch sizes");
     definition = definition_of("job");
+    definition.like = "source";
+    definition.policy = "zeus";
+    check_fails(define(&definition, &error), FLY_EUSAGE, error, "learns from no other job");
+    definition = definition_of("job");
     check_fine(define(&definition, &error), error); /* nothing was left behind */
     assert_int_equal(brought("job"), 0);
+    definition.like = "source";
+    check_fails(define(&definition, &error), FLY_ECONFLICT, error,
+                "learns from no other job, not from 'source'");
+    definition.name = "third";
+    check_fine(define(&definition, &error), error);
+    definition.like = "job";
+    check_fails(define(&definition, &error), FLY_ECONFLICT, error, "learns from 'source', not from 'job'");
 }
 
 /* ---- a revision ---- */
-
-static struct job_shown shown(void)
-{
-    struct job_shown shown;
-    struct fly_error error;
-
-    check_fine(fixture.jobs.backend->show(fixture.jobs.self, "job", &fixture.arena, &shown, &error), error);
-    return shown;
-}
 
 static void test_a_revision_begins_anew(void **state)
 {
     struct job_definition definition = definition_of("job");
     const struct job_question question = question_of("job", "GPU A");
     struct job_proposal before, first;
+    struct fly_error error;
 
     (void)state;
     definition.revision = "one";
@@ -284,6 +316,18 @@ static void test_a_revision_begins_anew(void **state)
     assert_int_equal(brought("job"), 2);
     assert_string_equal(shown().revision, "two");
     check_contains(shown().past, "before the revision");
+    assert_int_equal(shown().guard_count, 1);
+    assert_string_equal(shown().guards[0].text, "");
+    assert_int_equal(shown().guards[0].anew_trial, 0); /* a revision is told by itself */
+    check_fine(fixture.jobs.backend->set(
+                   fixture.jobs.self,
+                   &(struct job_setting){.job = "job", .pin_limit_w = NAN, .policy = "zeus"}, &error),
+               error);
+    assert_string_equal(shown().past, ""); /* zeus learns nothing of it */
+    check_fine(fixture.jobs.backend->set(
+                   fixture.jobs.self,
+                   &(struct job_setting){.job = "job", .pin_limit_w = NAN, .policy = "bayes"}, &error),
+               error);
     job_fixture_over(&fixture, before.trial, 1, TRIAL_OUT_OF_MEMORY);
     first = train("job", "GPU A");
     assert_int_equal(first.batch_size, DEFAULT);
@@ -357,6 +401,7 @@ int main(void)
         job_test(test_policies_that_heed_no_past_bring_none),
         job_test(test_another_objective_costs_nothing),
         job_test(test_like_another_job),
+        job_test(test_like_of_a_revision),
         job_test(test_like_is_refused),
         job_test(test_a_revision_begins_anew),
         job_test(test_a_trial_of_before_shows_nothing),

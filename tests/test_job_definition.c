@@ -48,7 +48,7 @@ static void test_define(void **state)
 static void test_refused_definitions(void **state)
 {
     static const uint32_t falling[] = {32, 16}, zero[] = {0, 32};
-    struct job_definition rows[18];
+    struct job_definition rows[20];
     static const char *const words[COUNT(rows)] = {
         "job name",
         "longer than",
@@ -68,6 +68,8 @@ static void test_refused_definitions(void **state)
         "above 0",
         "trains on after its target",
         "trains on after its target",
+        "revision",
+        "counts every result",
     };
     struct job_registered registered;
     struct fly_error error;
@@ -96,6 +98,8 @@ static void test_refused_definitions(void **state)
     rows[15].max_metric_loss = -0.1, rows[15].trains_on = true;
     rows[16].max_metric_loss = 0.1;
     rows[17].max_metric_loss = 0.1, rows[17].trains_on = true, rows[17].target = JOB_NO_TARGET;
+    rows[18].revision = "one\ntwo";
+    rows[19].window = 5, rows[19].policy = NULL; /* auto is no policy with a window */
     for (size_t i = 0; i < COUNT(rows); i++) {
         int code = at()->define(fixture.jobs.self, &rows[i], &registered, &error);
 

@@ -81,8 +81,8 @@ static void test_explain(void **state)
 
     (void)state;
     job_fixture_define(&fixture, &definition);
-    check_fails(job_explain(&fixture.jobs, "job", 0, &fixture.arena, &explanation, &error), FLY_ENOTFOUND,
-                error, "no trials yet");
+    check_fails(job_explain(&fixture.jobs, "job", 0, &fixture.arena, &explanation, &error), FLY_EEXHAUSTED,
+                error, "has not run yet");
     job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, NULL);
     job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, NULL);
     check_fine(job_explain(&fixture.jobs, "job", 0, &fixture.arena, &explanation, &error), error);

@@ -6,11 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include <flyball/pareto.h>
-
-#include "cli/job/job_pareto.h"
 #include "job/core/definition.h"
-#include "sim/world/operating_points.h"
+#include "job/past/job_frontier.h"
 
 enum {
     SIZES = 5,
@@ -138,26 +135,20 @@ static void define(struct job_fixture *fixture, enum fly_objective_kind kind, do
 /* The pair that 'flyball job pareto' names. */
 static struct fly_operating_point named(struct job_fixture *fixture)
 {
-    struct operating_points points;
     struct job_profiles profiles;
-    struct job_pareto pareto;
+    struct job_frontier frontier;
     struct job_history history;
     struct fly_operating_point point;
     struct fly_error error;
     struct arena arena;
-    size_t chosen = 0;
 
     arena_init(&arena, MEMORY_MAX);
     history = job_fixture_history(fixture, &arena);
     check_fine(job_profiles_read(&fixture->jobs, &history, &arena, &profiles, &error), error);
-    check_fine(job_pareto_of(&history, &profiles, 0, &arena, &pareto, &error), error);
-    check_fine(operating_points_of(&pareto.workload, &arena, &points, &error), error);
-    assert_true(points.default_point < points.count);
-    check_fine(fly_pareto_choose(points.points, points.count, &history.objective,
-                                 pareto.workload.spec.max_power_w, points.points[points.default_point].time_s,
-                                 &chosen, &error),
-               error);
-    point = points.points[chosen];
+    check_fine(job_frontier_read(&fixture->jobs, &history, &profiles, 0, &arena, &frontier, &error), error);
+    assert_true(frontier.points.default_point < frontier.points.count);
+    assert_true(frontier.chosen < frontier.points.count);
+    point = frontier.points.points[frontier.chosen];
     arena_deinit(&arena);
     return point;
 }

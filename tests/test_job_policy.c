@@ -83,6 +83,32 @@ static void test_named_and_kept(void **state)
     assert_false(show().definition.policy_by_auto);
 }
 
+/* A window is for those policies that forget; the policy of a job that has one can still be changed. */
+static void test_window(void **state)
+{
+    static const char *const heeding[] = {"zeus", "zeus-server"}, *const ignoring[] = {"bayes", "auto",
+                                                                                       "default", "grid"};
+    struct job_definition definition = job_fixture_definition("job");
+    struct job_registered registered;
+    struct fly_error error;
+
+    (void)state;
+    definition.window = 5;
+    for (size_t i = 0; i < COUNT(ignoring); i++) {
+        definition.policy = ignoring[i];
+        check_fails(at()->define(fixture.jobs.self, &definition, &registered, &error), FLY_EUSAGE, error,
+                    "window: the policy");
+    }
+    for (size_t i = COUNT(heeding); i-- > 0;) {
+        definition.name = i == 0 ? "job" : "served";
+        definition.policy = heeding[i];
+        check_fine(at()->define(fixture.jobs.self, &definition, &registered, &error), error);
+    }
+    check_fine(set("bayes", &error), error);
+    definition.policy = NULL; /* as on record */
+    check_fine(at()->define(fixture.jobs.self, &definition, &registered, &error), error);
+}
+
 /* A job with more batch sizes than `bayes` takes. */
 static void test_many_batch_sizes(void **state)
 {
@@ -304,6 +330,14 @@ static void test_why(void **state)
     check_contains(proposal.why, "is explored: a trial of it costs about ");
     check_contains(proposal.why, "in each of 21 recurrences that are expected to follow; it is stopped at ");
     job_fixture_over(&fixture, proposal.trial, 1, TRIAL_CRASHED);
+    question.submission = "again";
+    proposal = job_fixture_propose(&fixture, &question);
+    job_fixture_over(&fixture, proposal.trial, 1, TRIAL_CRASHED);
+    proposal = job_fixture_propose(&fixture, &question);
+    assert_int_equal(proposal.try_number, 1);
+    check_contains(proposal.why, "batch size 32 is the best so far, at an expected ");
+    check_contains(proposal.why, " %, and nothing is explored after a try that failed");
+    job_fixture_over(&fixture, proposal.trial, 1, TRIAL_CRASHED);
     question.recurrences_left = 1;
     question.submission = "last";
     proposal = job_fixture_propose(&fixture, &question);
@@ -311,6 +345,40 @@ static void test_why(void **state)
     check_double(numbers.outlook.following_recurrences, 0.0);
     check_contains(proposal.why, "batch size 32 is the best so far, at an expected ");
     check_contains(proposal.why, "no trial of another is worth what it costs: the likeliest, ");
+    check_contains(proposal.why, "and no recurrence is expected to follow that could save it");
+}
+
+/* Where the data have grown, what is expected is told at their newest size, as what is known. */
+static void test_why_grows(void **state)
+{
+    struct job_definition definition = job_fixture_definition("job");
+    struct job_question question = job_fixture_question("job");
+    struct decision_numbers numbers;
+    struct job_proposal proposal;
+
+    (void)state;
+    definition.policy = "bayes";
+    definition.batch_sizes = &definition.default_batch_size;
+    definition.batch_count = 1;
+    job_fixture_define(&fixture, &definition);
+    for (uint32_t size = 1; size <= 8; size *= 2) {
+        struct job_answered answered = {0};
+
+        proposal = job_fixture_propose(&fixture, &question);
+        for (uint32_t epoch = 1; epoch <= 3 && answered.answer == JOB_GO_ON; epoch++)
+            answered = job_fixture_report(&fixture, &(struct job_epoch){.job = "job",
+                                                                        .trial = proposal.trial,
+                                                                        .attempt = 1,
+                                                                        .epoch = epoch,
+                                                                        .metric = epoch == 3 ? 0.95 : 0.0,
+                                                                        .energy_j = 1000.0 * size * epoch,
+                                                                        .time_s = 10.0 * size * epoch,
+                                                                        .steps = 1000 * size});
+        assert_int_equal(answered.answer, JOB_REACHED);
+    }
+    proposal = job_fixture_propose(&fixture, &question);
+    numbers = numbers_of(proposal.trial);
+    check_close(candidate(&numbers, proposal.batch_size).expected_cost_j, numbers.known[0].mean_cost_j, 0.05);
 }
 
 int main(void)
@@ -318,6 +386,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         job_test(test_nobody_named_one),
         job_test(test_named_and_kept),
+        job_test(test_window),
         job_test(test_many_batch_sizes),
         job_test(test_set),
         job_test(test_set_learns_from_the_past),
@@ -325,6 +394,7 @@ int main(void)
         job_test(test_announced_once),
         job_test(test_no_default),
         job_test(test_why),
+        job_test(test_why_grows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

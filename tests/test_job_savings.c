@@ -49,10 +49,10 @@ static void test_savings(void **state)
     assert_false(savings.known);
 }
 
-static void train_more(const struct job_question *question, int count, double tuned_j)
+static void train_more(const struct job_question *question, int count, double tuned_j, double scale)
 {
     for (int i = 0; i < count; i++)
-        job_fixture_train(&fixture, question, 20, i % 3 == 0 ? 1003 - i % 4 : tuned_j + i % 5,
+        job_fixture_train(&fixture, question, 20, scale * (i % 3 == 0 ? 1003 - i % 4 : tuned_j + i % 5),
                           i % 3 == 0 ? 10 : 10.3, 0.9, NULL);
 }
 
@@ -82,7 +82,7 @@ static void test_savings_anew(void **state)
     definition.target = JOB_NO_TARGET;
     definition.control_every = 3;
     job_fixture_define(&fixture, &definition);
-    train_more(&question, 30, 800);
+    train_more(&question, 30, 800, 1.0);
     for (size_t i = 0; i < COUNT(settings); i++) {
         int64_t before_us = fixture.now_us += 1000000;
 
@@ -99,13 +99,93 @@ static void test_savings_anew(void **state)
                    fixture.jobs.self,
                    &(struct job_setting){.job = "job", .set_pin = true, .pin_limit_w = NAN}, &error),
                error);
-    train_more(&question, 24, 600);
+    train_more(&question, 24, 600, 1.0);
     read = job_fixture_history(&fixture, &fixture.arena);
     check_fine(job_savings_of(&read, 0, &savings, &error), error);
     assert_true(savings.known);
     assert_int_equal(savings.tuned.runs, 16);
     assert_int_equal(savings.searching, 1);
     check_close(savings.energy.saving, 0.4, 0.01);
+}
+
+/* A revision under which all takes three times as much; the saving is 20 % before it, and 40 % after. */
+static void test_savings_of_revisions(void **state)
+{
+    struct job_definition definition = job_fixture_definition("job");
+    struct job_question question = job_fixture_question("job");
+    struct job_savings before, after;
+    struct job_history read;
+    struct fly_error error;
+
+    (void)state;
+    definition.target = JOB_NO_TARGET;
+    definition.control_every = 3;
+    definition.revision = "one"; /* from the beginning: nothing is earlier */
+    job_fixture_define(&fixture, &definition);
+    train_more(&question, 30, 800, 1.0);
+    read = job_fixture_history(&fixture, &fixture.arena);
+    check_fine(job_savings_of(&read, 0, &before, &error), error);
+    check_close(before.energy.saving, 0.2, 0.01);
+    assert_int_equal(before.earlier.recurrences + before.earlier.unknown, 0);
+    assert_true(isnan(before.earlier.ahead_j));
+
+    definition.revision = "two";
+    job_fixture_define(&fixture, &definition);
+    train_more(&question, 6, 600, 3.0);
+    read = job_fixture_history(&fixture, &fixture.arena);
+    check_fine(job_savings_of(&read, 0, &after, &error), error);
+    assert_false(after.known);
+    assert_int_equal(after.doubt, SAVING_FEW_BASELINE);
+    assert_int_equal(after.baseline.runs, 2);
+    assert_int_equal(after.earlier.recurrences, 20);
+    check_double(after.earlier.ahead_j, before.balance.ahead_j);
+
+    train_more(&question, 24, 600, 3.0);
+    read = job_fixture_history(&fixture, &fixture.arena);
+    check_fine(job_savings_of(&read, 0, &after, &error), error);
+    assert_true(after.known);
+    assert_int_equal(after.baseline.runs, 10);
+    check_close(after.baseline.model_energy_j, 20 * 3.0 * 1002, 100.0);
+    check_close(after.energy.saving, 0.4, 0.01);
+    assert_true(after.energy.low > 0.38 && after.energy.high < 0.42);
+    check_double(after.earlier.ahead_j, before.balance.ahead_j);
+
+    /* Of a revision that ended too soon to know, the recurrences are counted, and the sum stays. */
+    definition.revision = "three";
+    job_fixture_define(&fixture, &definition);
+    train_more(&question, 3, 600, 1.0);
+    definition.revision = "four";
+    job_fixture_define(&fixture, &definition);
+    read = job_fixture_history(&fixture, &fixture.arena);
+    check_fine(job_savings_of(&read, 0, &before, &error), error);
+    assert_int_equal(before.earlier.recurrences, 40);
+    assert_int_equal(before.earlier.unknown, 2);
+    check_double(before.earlier.ahead_j, after.earlier.ahead_j + after.balance.ahead_j);
+    assert_int_equal(before.baseline.runs + before.tuned.runs, 0);
+}
+
+/* A recurrence whose tries ran under two revisions shows nothing of either. */
+static void test_savings_interrupted(void **state)
+{
+    struct job_definition definition = job_fixture_definition("job");
+    struct job_question question = job_fixture_question("job");
+    struct job_savings savings;
+    struct job_history read;
+    struct fly_error error;
+
+    (void)state;
+    definition.revision = "one";
+    job_fixture_define(&fixture, &definition);
+    question.submission = "night 1";
+    job_fixture_train(&fixture, &question, 20, 1000, 10, 0.1, NULL);
+    definition.revision = "two";
+    job_fixture_define(&fixture, &definition);
+    job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, NULL);
+    read = job_fixture_history(&fixture, &fixture.arena);
+    assert_int_equal(read.rows[1].recurrence, read.rows[0].recurrence);
+    check_fine(job_savings_of(&read, 0, &savings, &error), error);
+    assert_int_equal(savings.searching + savings.tuned.runs + savings.failed, 0);
+    assert_int_equal(savings.earlier.unknown, 0);
 }
 
 /* Energy that is not known is not zero: outcome and time count, and no cost; it is on record as null. */
@@ -176,6 +256,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         job_test(test_savings),
         job_test(test_savings_anew),
+        job_test(test_savings_of_revisions),
+        job_test(test_savings_interrupted),
         job_test(test_unknown_energy),
         job_test(test_unknown_energy_in_vain),
     };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The normal distribution against the C library's erfc, and Cholesky factors against what they factor. */
+/* The normal distribution against the C library's erfc, Cholesky factors against what they factor, and sums
+ * of weighted rows. */
 #include <math.h>
 
 #include "test.h"
 
 #include "base/math/cholesky.h"
 #include "base/math/normal.h"
+#include "base/math/weighted_rows.h"
 
 static void test_probability(void **state)
 {
@@ -19,6 +21,26 @@ static void test_probability(void **state)
     assert_true(normal_below(-INFINITY) == 0.0);
     assert_true(normal_below(INFINITY) == 1.0);
     assert_true(isnan(normal_below(NAN)));
+}
+
+/* Many at once have the bits that each alone has. */
+static void test_probabilities(void **state)
+{
+    double z[100], below[100];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(z); i++)
+        below[i] = z[i] = ((double)i - 50.0) * 0.17 * (i % 7 == 0 ? 6.0 : 1.0);
+    normal_below_all(below, COUNT(below));
+    for (size_t i = 0; i < COUNT(z); i++)
+        check_double(below[i], normal_below(z[i]));
+    z[0] = -INFINITY;
+    z[1] = NAN;
+    z[2] = INFINITY;
+    normal_below_all(z, 3);
+    check_double(z[0], 0.0);
+    assert_true(isnan(z[1]));
+    check_double(z[2], 1.0);
 }
 
 static void test_density(void **state)
@@ -102,11 +124,41 @@ static void test_singular(void **state)
     assert_true(matrix[3] > 0.0);
 }
 
+enum { ROWS = 11, STRIDE = 9, STEP = 2 };
+
+/* Whatever the number of rows, the bits are those of adding one after the other. */
+static void test_weighted_rows(void **state)
+{
+    double rows[ROWS * STRIDE], weights[ROWS * STEP], sums[STRIDE], expected[STRIDE];
+    uint64_t random = 9;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        rows[i] = test_uniform(&random) - 0.5;
+    for (size_t i = 0; i < COUNT(weights); i++)
+        weights[i] = test_uniform(&random) - 0.5;
+    for (size_t count = 0; count <= ROWS; count++) {
+        const struct weighted_rows of = {rows, STRIDE, weights, STEP, count, count % 2 == 0 ? 1.0 : -1.0};
+
+        for (size_t i = 0; i < STRIDE; i++)
+            sums[i] = expected[i] = (double)i;
+        for (size_t row = 0; row < count; row++) {
+            for (size_t i = 0; i < STRIDE; i++)
+                expected[i] += of.sign * weights[row * STEP] * rows[row * STRIDE + i];
+        }
+        weighted_rows_add(&of, sums, STRIDE);
+        for (size_t i = 0; i < STRIDE; i++)
+            check_double(sums[i], expected[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_probability), cmocka_unit_test(test_density),  cmocka_unit_test(test_slope),
-        cmocka_unit_test(test_cholesky),    cmocka_unit_test(test_singular),
+        cmocka_unit_test(test_probability), cmocka_unit_test(test_probabilities),
+        cmocka_unit_test(test_density),     cmocka_unit_test(test_slope),
+        cmocka_unit_test(test_cholesky),    cmocka_unit_test(test_weighted_rows),
+        cmocka_unit_test(test_singular),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,39 +2,10 @@
 /* The bound on the slowdown that the policy bayes keeps with pairs of batch size and power limit. */
 #include <math.h>
 
-#include "test.h"
+#include "decider_life.h"
 
-#include "policy/decider.h"
+#include "policy/bayes_choice.h"
 #include "policy/pair_bound.h"
-
-enum { LIMITS = 3 };
-static const double limits_w[LIMITS] = {100, 150, 200};
-
-struct life {
-    struct arena arena;
-    struct decider decider;
-};
-
-static void begin(struct life *life, const struct job_spec *job, const struct batch_policy *policy)
-{
-    struct fly_error error;
-
-    arena_init(&life->arena, 1 << 20);
-    if (decider_init(&life->decider, job, policy, &(struct policy_parameters){.beta = 2.0}, &life->arena,
-                     &error) < 0)
-        fail_msg("%s", error.text);
-}
-
-static void finish(struct life *life)
-{
-    decider_deinit(&life->decider);
-    arena_deinit(&life->arena);
-}
-
-static void tell(struct life *life, const struct event *event)
-{
-    assert_int_equal(decider_fold(&life->decider, event, NULL), 0);
-}
 
 /* ---- the bound itself ---- */
 
@@ -136,6 +107,7 @@ static void test_default(void **state)
     assert_true(pair_at(&scene, BASE).keeps);
     assert_true(pair_at(&scene, 2).held);
     assert_false(pair_at(&scene, 2).keeps);
+    belief_deinit(&scene.belief);
     arena_deinit(&scene.arena);
 }
 
@@ -167,6 +139,7 @@ static void test_limits(void **state)
         if (pair.keeps != rows[i].keeps || pair.point != rows[i].point)
             fail_msg("row %zu: keeps %d at point %zu, over %g with %g", i, pair.keeps, pair.point,
                      pair.log_over, sqrt(pair.variance));
+        belief_deinit(&scene.belief);
         arena_deinit(&scene.arena);
     }
 }
@@ -183,6 +156,7 @@ static void test_epochs(void **state)
     know(&scene, 3, 1.2, 40, 16);
     assert_false(pair_at(&scene, 2).keeps);
     assert_true(pair_at(&scene, 3).keeps);
+    belief_deinit(&scene.belief);
     arena_deinit(&scene.arena);
 }
 
@@ -209,6 +183,41 @@ static void test_chances(void **state)
     assert_true(one > 0.0 && one < eight && eight < 1.0);
     check_double(pair_chance(&far, &scene.belief, 0, BASE, 8), 0.0);
     check_double(pair_chance(&kept, &scene.belief, 3, BASE, 1), 1.0);
+    belief_deinit(&scene.belief);
+    arena_deinit(&scene.arena);
+}
+
+/* A batch size that takes less energy and too much time is not run again and again for what it saves. */
+static void test_saves_beyond_the_bound(void **state)
+{
+    static const bool cannot_run[SIZES] = {false, false, true, true};
+    static struct choice_room room;
+    struct pair pairs[SIZES];
+    struct choice_question question = {
+        .cannot_run = cannot_run, .prospect.horizon = 30, .default_batch = BASE};
+    struct trial_worth worth;
+    struct choice choice;
+    struct scene scene;
+
+    (void)state;
+    set_scene(&scene, 1.03);
+    know(&scene, BASE, 1.0, 8, 20);
+    know(&scene, 0, 1.4, 8, 20);
+    for (size_t i = 0; i < LIMITS; i++)
+        scene.points[0][i].power_w *= 0.4;
+    belief_take_cost(&scene.belief, 0, 100.0 * 1.4 * 0.4 * 100.0, true);
+    belief_fit_cost(&scene.belief);
+    scene.belief.arms[BASE].tried = scene.belief.arms[0].tried = true;
+    question.belief = &scene.belief;
+    question.pairs = pair_bound_open(&scene.bound, &scene.belief, NULL, pairs);
+    choice = choice_open(&question, &room);
+    worth = choice_worth(&choice, 0);
+    assert_false(pairs[0].keeps);
+    assert_int_equal(choice.best, BASE);
+    assert_true(worth.expected_cost < choice.best_cost);
+    assert_true(worth.net <= 0.0);
+    assert_int_equal(choice_most_worth(&choice), BASE);
+    belief_deinit(&scene.belief);
     arena_deinit(&scene.arena);
 }
 
@@ -227,6 +236,7 @@ static void test_tries_in_vain(void **state)
     check_double(pair_at(&scene, 2).log_over, before);
     take_end(&scene, 2, TRIAL_NOT_REACHED, 50, 100);
     check_close(pair_at(&scene, 2).log_over, before + log((40.0 + 50.0) / 40.0), 1e-9);
+    belief_deinit(&scene.belief);
     arena_deinit(&scene.arena);
 }
 
@@ -250,6 +260,7 @@ static void test_levels(void **state)
         know(&scene, 3, 1.155, 3, 10);
         assert_true(pair_at(&scene, 2).log_over > before);
         check_close(exp(pair_at(&scene, 2).log_over - pair_at(&scene, 3).log_over), 1.0, 0.02);
+        belief_deinit(&scene.belief);
         arena_deinit(&scene.arena);
     }
 }
@@ -273,6 +284,7 @@ static void test_guess(void **state)
     measured = pair_bound_of(&scene.bound, &scene.belief, 2, &profile);
     assert_true(measured.has_point && measured.resolved == 0.0);
     assert_true(measured.variance < guessed.variance);
+    belief_deinit(&scene.belief);
     arena_deinit(&scene.arena);
 }
 
@@ -293,6 +305,7 @@ static void test_no_limits(void **state)
     assert_false(pair_at(&scene, 3).keeps);
     assert_false(pair_at(&scene, 2).has_point);
     check_close(pair_at(&scene, 3).log_over, log(1.2 / 1.1), 0.01);
+    belief_deinit(&scene.belief);
     arena_deinit(&scene.arena);
 }
 
@@ -350,7 +363,8 @@ static void settle(const struct job_spec *job, const double *epochs, const doubl
     finish(&life);
 }
 
-/* The default runs first, whatever is known of others, unless it has failed; a retry is safe all the same. */
+/* The default runs first and to its end, whatever is known of others, unless it has failed; a retry is safe
+ * all the same. */
 static void test_reference(void **state)
 {
     struct trial_ended ended = {
@@ -358,6 +372,7 @@ static void test_reference(void **state)
     struct proposal proposal;
     struct scene scene;
     struct life life;
+    uint32_t most;
 
     (void)state;
     set_scene(&scene, 1.03);
@@ -369,6 +384,9 @@ static void test_reference(void **state)
     assert_int_equal(decider_propose(&life.decider, 0, 0, &proposal, NULL), 0);
     assert_int_equal(proposal.batch, BASE);
     tell(&life, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = &proposal});
+    /* However dear an epoch of it is: nothing can be held against a default that was stopped. */
+    assert_int_equal(decider_epoch_cap(&life.decider, BASE, 1e6, 1000, &most, NULL), 0);
+    assert_int_equal(most, 50);
     assert_int_equal(decider_propose(&life.decider, 1, 0, &proposal, NULL), 0);
     assert_int_not_equal(proposal.batch, BASE);
     ended.batch = BASE;
@@ -378,6 +396,7 @@ static void test_reference(void **state)
     assert_int_equal(decider_propose(&life.decider, 1, 0, &proposal, NULL), 0);
     assert_int_not_equal(proposal.batch, BASE);
     finish(&life);
+    belief_deinit(&scene.belief);
     arena_deinit(&scene.arena);
 }
 
@@ -405,6 +424,7 @@ static void test_settles(void **state)
         settle(&scene.spec, epochs, slower, 40, &batch, &limit_w);
         assert_int_equal(batch, rows[i].batch);
         check_double(limit_w, rows[i].limit_w);
+        belief_deinit(&scene.belief);
         arena_deinit(&scene.arena);
     }
     for (size_t i = 0; i < COUNT(alone); i++) {
@@ -412,6 +432,7 @@ static void test_settles(void **state)
         settle(&scene.spec, epochs, slow, 40, &batch, &limit_w);
         assert_int_equal(batch, BASE);
         check_double(limit_w, alone[i].limit_w);
+        belief_deinit(&scene.belief);
         arena_deinit(&scene.arena);
     }
 }
@@ -419,11 +440,17 @@ static void test_settles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_default),       cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_epochs),        cmocka_unit_test(test_chances),
-        cmocka_unit_test(test_tries_in_vain), cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_no_limits),     cmocka_unit_test(test_guess),
-        cmocka_unit_test(test_settles),       cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_default),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_epochs),
+        cmocka_unit_test(test_chances),
+        cmocka_unit_test(test_tries_in_vain),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_no_limits),
+        cmocka_unit_test(test_guess),
+        cmocka_unit_test(test_settles),
+        cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_saves_beyond_the_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,6 +134,7 @@ static void test_what_holds_is_believed_the_more(void **state)
     observe(&of, 4, 60);
     assert_true(of.belief.past.epochs.weight > before);
     check_near(of.belief.epochs_mean[5], log(120), 0.35);
+    belief_deinit(&of.belief);
     arena_deinit(&of.arena);
 }
 
@@ -141,7 +142,7 @@ static void test_what_misleads_is_dropped(void **state)
 {
     static const double wrong[N] = {100, 50, 25, 12, 6, 3};
     struct past_batch batches[N];
-    const struct past_brought brought = past_of(PAST_JOB, wrong, batches);
+    const struct past_brought brought = past_of(PAST_REVISION, wrong, batches);
     struct believing of, without;
 
     (void)state;
@@ -157,7 +158,9 @@ static void test_what_misleads_is_dropped(void **state)
     assert_true(of.belief.past.epochs.weight < 0.05);
     for (size_t i = 0; i < N; i++)
         check_near(of.belief.epochs_mean[i], without.belief.epochs_mean[i], 0.1);
+    belief_deinit(&of.belief);
     arena_deinit(&of.arena);
+    belief_deinit(&without.belief);
     arena_deinit(&without.arena);
 }
 
@@ -176,7 +179,64 @@ static void test_a_stopped_run_speaks_against_it(void **state)
     }
     assert_true(of.belief.past.epochs.weight < 0.5);
     assert_int_equal(belief_reached(&of.belief, 3), 0); /* it vouches no longer */
+    belief_deinit(&of.belief);
     arena_deinit(&of.arena);
+}
+
+/* Returns the doubt about the mean of a batch size that ran once here and so often elsewhere, all else equal.
+ */
+static double doubt_after_one_run(enum past_kind kind, double outlier, uint64_t elsewhere)
+{
+    struct belief_prior prior = belief_prior_default;
+    struct past_batch batches[N];
+    const struct past_brought brought = past_of(kind, epochs_there, batches);
+    struct believing of;
+    double variance;
+
+    prior.outlier = outlier;
+    prior.scatter_runs = 1e12; /* so runs do not change the scatter */
+    begin_belief(&of, &brought);
+    of.belief.prior = &prior;
+    of.belief.past.tallies[DEFAULT].reached = elsewhere;
+    observe(&of, DEFAULT, 10);
+    variance = of.belief.epochs_covariance[triangle_at(DEFAULT, DEFAULT)];
+    belief_deinit(&of.belief);
+    arena_deinit(&of.arena);
+    return variance;
+}
+
+/* One run may be an outlier; less so where other hardware showed what runs of this batch size take. */
+static void test_known_runs_are_no_outliers(void **state)
+{
+    (void)state;
+    assert_true(doubt_after_one_run(PAST_HARDWARE, 0.2, RUNS) <
+                0.8 * doubt_after_one_run(PAST_HARDWARE, 0.2, 0));
+    check_near(doubt_after_one_run(PAST_HARDWARE, 0.0, RUNS), doubt_after_one_run(PAST_HARDWARE, 0.0, 0),
+               1e-9);
+    check_near(doubt_after_one_run(PAST_REVISION, 0.2, RUNS), doubt_after_one_run(PAST_REVISION, 0.2, 0),
+               1e-9);
+}
+
+/* Batch sizes of other hardware keep their own scatter; what else is brought tells of the scatter of all. */
+static void test_other_hardware_shows_the_scatter_of_each(void **state)
+{
+    struct past_batch batches[N];
+
+    (void)state;
+    for (enum past_kind kind = 0; kind < PAST_KINDS; kind++) {
+        struct past_brought brought = past_of(kind, epochs_there, batches);
+        struct believing of;
+
+        batches[2].tally.squares = 0.0;
+        batches[4].tally.squares = 0.25 * RUNS;
+        begin_belief(&of, &brought);
+        if (kind == PAST_HARDWARE)
+            assert_true(of.belief.scatter[4] > 2.0 * of.belief.scatter[2]);
+        else
+            check_double(of.belief.scatter[4], of.belief.scatter[2]);
+        belief_deinit(&of.belief);
+        arena_deinit(&of.arena);
+    }
 }
 
 /* The cost of an epoch is known up to one factor as soon as one is measured. */
@@ -192,7 +252,8 @@ static void test_costs_keep_their_shape(void **state)
     belief_fit_cost(&of.belief);
     for (size_t i = 0; i < N; i++)
         check_near(of.belief.cost_mean[i], log(costs_there[i] / 10.0), 0.1);
-    assert_true(sqrt(of.belief.cost_covariance[2 * N + 2]) < 0.2);
+    assert_true(sqrt(of.belief.cost_covariance[triangle_at(2, 2)]) < 0.2);
+    belief_deinit(&of.belief);
     arena_deinit(&of.arena);
 }
 
@@ -213,6 +274,12 @@ static void begin_life(struct life *life, const struct past_brought *brought)
         assert_int_equal(decider_fold(&life->decider,
                                       &(struct event){.kind = EVENT_PAST_BROUGHT, .brought = brought}, NULL),
                          0);
+}
+
+static void end_life(struct life *life)
+{
+    decider_deinit(&life->decider);
+    arena_deinit(&life->arena);
 }
 
 static struct proposal propose(const struct life *life, uint64_t recurrence, uint32_t try_number)
@@ -260,7 +327,37 @@ static void test_other_hardware_begins_with_the_best(void **state)
     assert_int_equal(propose(&life, 0, 0).reason, REASON_BEST_SEEN);
     /* An epoch here costs seven times as much as there: that is the level of all. */
     assert_in_range(cap(&life, 3, 7.0 * costs_there[3]), 28, 36);
-    arena_deinit(&life.arena);
+    end_life(&life);
+}
+
+/* It may show no batch size that is as good as the default, which needs no past to run. */
+static void test_other_hardware_begins_with_the_default_if_that_is_best(void **state)
+{
+    struct past_batch batches[N];
+    struct past_brought brought = past_of(PAST_HARDWARE, epochs_there, batches);
+    struct life life;
+
+    (void)state;
+    batches[0].batch = 4;
+    batches[1].batch = 5;
+    batches[0].tally.log_epoch_cost = batches[1].tally.log_epoch_cost = log(100);
+    batches[0].tally.mean = log(40);
+    batches[1].tally.mean = log(80);
+    brought.count = 2;
+    begin_life(&life, &brought);
+    assert_int_equal(propose(&life, 0, 0).batch, DEFAULT);
+    assert_int_equal(propose(&life, 0, 0).reason, REASON_EXPLORE);
+    assert_int_equal(cap(&life, DEFAULT, 100.0), MAX_EPOCHS);
+    end(&life, DEFAULT, TRIAL_REACHED, 10);
+    assert_in_range(cap(&life, DEFAULT, 100.0), 1, MAX_EPOCHS - 1);
+    end_life(&life);
+
+    batches[2] = (struct past_batch){
+        DEFAULT, {.stopped = 1, .failed = 1, .stopped_epochs = MAX_EPOCHS, .log_epoch_cost = NAN}};
+    brought.count = 3;
+    begin_life(&life, &brought);
+    assert_int_equal(propose(&life, 0, 0).batch, 4);
+    end_life(&life);
 }
 
 /* A past of another job, or of before a revision, is no evidence that a batch size reaches its target. */
@@ -286,15 +383,15 @@ static void test_another_job_begins_with_the_default(void **state)
         assert_int_equal(next.reason, REASON_EXPLORE);
         assert_in_range(cap(&life, 3, costs_there[3]), 20, MAX_EPOCHS - 1);
         assert_int_equal(propose(&life, 1, 1).batch, DEFAULT); /* a retry is what reached its target here */
-        arena_deinit(&life.arena);
-        arena_deinit(&without.arena);
+        end_life(&life);
+        end_life(&without);
     }
 }
 
 static void test_what_failed_there_is_left_alone(void **state)
 {
     struct past_batch batches[N];
-    const struct past_brought brought = past_of(PAST_JOB, epochs_there, batches);
+    const struct past_brought brought = past_of(PAST_REVISION, epochs_there, batches);
     struct life life;
 
     (void)state;
@@ -303,7 +400,7 @@ static void test_what_failed_there_is_left_alone(void **state)
     begin_life(&life, &brought);
     end(&life, DEFAULT, TRIAL_REACHED, 10);
     assert_int_equal(propose(&life, 1, 0).batch, 2);
-    arena_deinit(&life.arena);
+    end_life(&life);
 }
 
 static void test_a_past_is_saved(void **state)
@@ -331,8 +428,8 @@ static void test_a_past_is_saved(void **state)
     for (size_t i = 0; i < N; i++)
         assert_int_equal(cap(&life, i, costs_there[i]), cap(&loaded, i, costs_there[i]));
     assert_int_equal(propose(&life, 2, 0).batch, propose(&loaded, 2, 0).batch);
-    arena_deinit(&life.arena);
-    arena_deinit(&loaded.arena);
+    end_life(&life);
+    end_life(&loaded);
     buffer_deinit(&bytes);
     buffer_deinit(&again);
 }
@@ -346,8 +443,11 @@ int main(void)
         cmocka_unit_test(test_what_holds_is_believed_the_more),
         cmocka_unit_test(test_what_misleads_is_dropped),
         cmocka_unit_test(test_a_stopped_run_speaks_against_it),
+        cmocka_unit_test(test_known_runs_are_no_outliers),
+        cmocka_unit_test(test_other_hardware_shows_the_scatter_of_each),
         cmocka_unit_test(test_costs_keep_their_shape),
         cmocka_unit_test(test_other_hardware_begins_with_the_best),
+        cmocka_unit_test(test_other_hardware_begins_with_the_default_if_that_is_best),
         cmocka_unit_test(test_another_job_begins_with_the_default),
         cmocka_unit_test(test_what_failed_there_is_left_alone),
         cmocka_unit_test(test_a_past_is_saved),

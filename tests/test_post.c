@@ -177,6 +177,44 @@ static void test_late_answer(void **state)
     tuner_bench_stop(&scene.bench);
 }
 
+static bool heard_of_target(struct scene *scene)
+{
+    session_settle(scene->session);
+    return scene->session->reached;
+}
+
+/*
+ * The log hangs while the training reaches its most epochs: it is to stop, and reports one more with its
+ * target before it does. The log counts that, so no other try follows.
+ */
+static void test_reaches_after_its_stop(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    begin(&scene, true);
+    scene.options.tries = 3;
+    scene.fake.proposals[0].epochs = 2;
+    scene.fake.answers[2] =
+        (struct job_answered){.answer = JOB_REACHED, .stop = JOB_STOP_TARGET, .epochs = 3};
+    scene.fake.answer_count = 3;
+    scene_open(&scene);
+    scene.fake.held[FAKE_REPORT] = true;
+    assert_int_equal(report(&scene, 0.1), FLY_GO_ON);
+    assert_int_equal(report(&scene, 0.2), FLY_STOP);
+    assert_true(session_wants_again(scene.session));
+    assert_int_equal(report(&scene, 0.95), FLY_STOP);
+    release(&scene);
+    wait_until(heard_of_target, &scene);
+    assert_false(session_wants_again(scene.session));
+    assert_int_equal(fly_session_exit_status(scene.session), 0);
+    fly_session_close(scene.session, FLY_SESSION_FINISHED);
+    assert_int_equal(scene.fake.report_count, 3);
+    assert_true(scene.fake.reports[1].afterwards);
+    assert_int_equal(scene.fake.ends[0].outcome, TRIAL_REACHED);
+    tuner_bench_stop(&scene.bench);
+}
+
 /* What is said after the program's end is of its end. */
 static void test_stopped(void **state)
 {
@@ -337,6 +375,7 @@ int main(void)
         cmocka_unit_test_teardown(test_left_on_disk, forget),
         cmocka_unit_test_teardown(test_question_hangs, forget),
         cmocka_unit_test_teardown(test_late_answer, forget),
+        cmocka_unit_test_teardown(test_reaches_after_its_stop, forget),
         cmocka_unit_test_teardown(test_stopped, forget),
         cmocka_unit_test_teardown(test_others, forget),
         cmocka_unit_test_teardown(test_named_place, forget),

@@ -2,6 +2,7 @@
 /* Generators against published vectors, numpy's own numbers, and the law they should follow. */
 #include "test.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/math/numpy_random.h"
@@ -197,6 +198,58 @@ static void test_portable_math_bits(void **state)
     }
 }
 
+/* e^x as its header has it, step by step. */
+static double plain_exp(double x)
+{
+    double k = floor(x / 0x1.62e42fefa39efp-1 + 0.5), sum = 1.0;
+    double r = (x - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
+
+    for (int n = 13; n >= 1; n--)
+        sum = 1.0 + r / n * sum;
+    return ldexp(sum, (int)k);
+}
+
+static void check_same_bits(double x, double got, double expected)
+{
+    if (got != expected)
+        fail_msg("e^%a: %a, expected %a", x, got, expected);
+}
+
+/* However the series is computed, alone or for many numbers at once, its bits are those of the plain one. */
+static void test_portable_exp_all(void **state)
+{
+    double x[9], all[9];
+
+    (void)state;
+    for (double first = -745.0; first < 709.0; first += 0.0313) {
+        size_t count = 1 + (size_t)fabs(first) % COUNT(x);
+
+        for (size_t i = 0; i < count; i++)
+            all[i] = x[i] = first * (1.0 - 0.12 * (double)i);
+        portable_exp_all(all, count);
+        for (size_t i = 0; i < count; i++) {
+            check_same_bits(x[i], all[i], plain_exp(x[i]));
+            check_same_bits(x[i], portable_exp(x[i]), plain_exp(x[i]));
+        }
+    }
+}
+
+static void test_portable_exp_all_beyond(void **state)
+{
+    double numbers[] = {-INFINITY, 0.0, NAN, 800.0, 1.0, -800.0, INFINITY};
+
+    (void)state;
+    portable_exp_all(numbers, COUNT(numbers));
+    check_double(numbers[0], 0.0);
+    check_double(numbers[1], 1.0);
+    assert_true(isnan(numbers[2]));
+    check_double(numbers[3], INFINITY);
+    check_double(numbers[4], portable_exp(1.0));
+    check_double(numbers[5], 0.0);
+    check_double(numbers[6], INFINITY);
+    portable_exp_all(numbers, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +261,8 @@ int main(void)
         cmocka_unit_test(test_normals_follow_the_law),
         cmocka_unit_test(test_portable_math),
         cmocka_unit_test(test_portable_math_bits),
+        cmocka_unit_test(test_portable_exp_all),
+        cmocka_unit_test(test_portable_exp_all_beyond),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

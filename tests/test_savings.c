@@ -14,7 +14,7 @@
 enum { REPETITIONS = 400, RUNS_MAX = 400 };
 
 /* What a run takes, with mean 1, or in epochs. */
-enum shape {
+enum law_shape {
     NORMAL, /* in the logarithm, of deviation `a` */
     PARETO, /* of exponent `a`: the smaller, the heavier its tail */
     SPIKE,  /* one in `1 / a` takes `b` times as much */
@@ -22,7 +22,7 @@ enum shape {
 };
 
 struct law {
-    enum shape shape;
+    enum law_shape shape;
     double a, b;
     double fails; /* share of the runs, at 1.3 times the mean */
     double epoch; /* of EPOCHS it is 1 */

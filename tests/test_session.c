@@ -157,6 +157,52 @@ static void test_report_every_samples(void **state)
     scene_end(&scene);
 }
 
+/* A program that evaluates every 5 steps and tells none of them; the default batch size is 64. */
+static void test_report_every_steps(void **state)
+{
+    static const struct {
+        uint32_t batch_size, ended[6];
+    } rows[] = {{16, {0, 0, 0, 1, 1, 1}}, {64, {1, 2, 3, 4, 5, 6}}, {128, {2, 4, 6, 8, 10, 12}}};
+
+    (void)state;
+    for (size_t row = 0; row < COUNT(rows); row++) {
+        struct scene scene;
+
+        scene_begin(&scene);
+        scene.options.report_every_steps = 5;
+        scene.options.max_epochs = 20;
+        scene.fake.proposals[0].batch_size = rows[row].batch_size;
+        scene.fake.proposals[0].epochs = 20;
+        scene_open(&scene);
+        assert_int_equal(scene.fake.definition.report_every_steps, 5);
+        assert_int_equal(scene.fake.definition.report_every_samples, 5 * 64);
+        for (size_t i = 0; i < COUNT(rows[row].ended); i++) {
+            assert_int_equal(fly_session_report(scene.session, 0.1), FLY_GO_ON);
+            assert_int_equal(status_of(&scene).epoch, rows[row].ended[i]);
+        }
+        scene_end(&scene);
+    }
+}
+
+/* Steps that the program tells count before those; an epoch may be other samples. */
+static void test_report_every_steps_told(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    scene.options.report_every_steps = 1000;
+    scene.options.report_every_samples = 64;
+    scene.fake.proposals[0].batch_size = 16;
+    scene_open(&scene);
+    assert_int_equal(scene.fake.definition.report_every_samples, 64);
+    assert_int_equal(train_epoch(&scene, 3, 0.1), FLY_GO_ON);
+    assert_int_equal(status_of(&scene).epoch, 0);
+    assert_int_equal(train_epoch(&scene, 3, 0.1), FLY_GO_ON);
+    assert_int_equal(status_of(&scene).epoch, 1);
+    scene_end(&scene);
+}
+
 static void test_interrupted(void **state)
 {
     struct scene scene;
@@ -428,6 +474,8 @@ int main(void)
         cmocka_unit_test_teardown(test_asks_and_reports, forget),
         cmocka_unit_test_teardown(test_answers, forget),
         cmocka_unit_test_teardown(test_report_every_samples, forget),
+        cmocka_unit_test_teardown(test_report_every_steps, forget),
+        cmocka_unit_test_teardown(test_report_every_steps_told, forget),
         cmocka_unit_test_teardown(test_interrupted, forget),
         cmocka_unit_test_teardown(test_out_of_memory, forget),
         cmocka_unit_test_teardown(test_tries, forget),

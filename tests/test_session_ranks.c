@@ -22,6 +22,7 @@ struct member {
     struct fake_jobs fake;
     enum fly_answer answers[4];
     struct fly_session_status status;
+    char directory[256];
 };
 
 static int two_ranks(void *data, double *sums, size_t sum_count, double *maxima, size_t max_count)
@@ -56,6 +57,7 @@ static void *run_member(void *data)
                                           .target_metric = 0.9,
                                           .max_epochs = 10,
                                           .leave_limits = true,
+                                          .tries_directory = spool,
                                           .world_size = RANKS,
                                           .rank = member->rank,
                                           .all_reduce = two_ranks,
@@ -75,6 +77,7 @@ static void *run_member(void *data)
     }
     member->status.size = sizeof member->status;
     assert_int_equal(fly_session_status(session, &member->status), 0);
+    assert_int_equal(fly_session_directory(session, member->directory, sizeof member->directory, NULL), 0);
     fly_session_close(session, FLY_SESSION_FINISHED);
     fixture_tear_down(&fixture);
     return NULL;
@@ -117,6 +120,8 @@ static void test_ranks(void **state)
         assert_int_equal(members[i].answers[3], FLY_STOP);
         assert_int_equal(members[i].status.epochs_max, 3);
     }
+    check_contains(members[0].directory, "/job/trial-1");
+    assert_string_equal(members[1].directory, members[0].directory);
     for (int call = 0; call < FAKE_CALL_COUNT; call++)
         assert_int_equal(members[1].fake.calls[call], 0);
     assert_int_equal(members[0].fake.question.hardware.gpu_count, 2);
@@ -136,6 +141,7 @@ static void test_ranks_apart(void **state)
     assert_int_equal(members[1].answers[3], FLY_GO_ON);
     assert_int_equal(members[1].status.batch_size, 32);
     assert_int_equal(members[1].fake.calls[FAKE_REPORT], 0);
+    assert_string_not_equal(members[1].directory, "");
 }
 
 int main(void)

@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "sim/campaign.h"
+#include "sim/crew.h"
 #include "sim/statistics.h"
 #include "sim/world/drift.h"
 #include "sim/world/made_trace.h"
@@ -440,7 +441,7 @@ static void test_campaign_sink_failure(void **state)
     assert_int_equal(campaign_run(&plan, &campaign, &error), FLY_EWRITE);
     assert_string_equal(error.text, "made-up failure");
     assert_int_equal(calls, 3);
-    plan.threads = 0;
+    plan.threads = CREW_THREADS_MAX + 1;
     assert_int_equal(campaign_run(&plan, &campaign, &error), FLY_ELIMIT);
 }
 

@@ -13,15 +13,18 @@
 #include <flyball/carbon.h>
 #include <flyball/cost.h>
 #include <flyball/error.h>
+#include <flyball/job.h>
 #include <flyball/meter.h>
 #include <flyball/objective.h>
 #include <flyball/operating_point.h>
 #include <flyball/pareto.h>
+#include <flyball/power_knob.h>
 #include <flyball/power_profile.h>
 #include <flyball/power_search.h>
 #include <flyball/power_selector.h>
 #include <flyball/record.h>
 #include <flyball/session.h>
+#include <flyball/sim.h>
 #include <flyball/tuner.h>
 #include <flyball/version.h>
 

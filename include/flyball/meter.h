@@ -149,4 +149,41 @@ FLY_API int fly_meter_peek(struct fly_meter *meter, fly_window window,
 FLY_API int fly_meter_end(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
                           struct fly_error *out_error);
 
+/* What a device says at one moment; NAN: not known. A value type: its layout never changes. */
+struct fly_sample {
+    double unix_s;          /* when: seconds since 1970 */
+    double power_w;         /* over the sensor's own short window */
+    double power_average_w; /* over about a second */
+    double energy_j;        /* the device's own counter, since some moment; it may wrap */
+    double temperature_c;
+};
+
+/*
+ * Reads a device now. FLY_EUSAGE beyond the last device, FLY_ESTATE after fork; a fault of the device gives
+ * NAN.
+ */
+FLY_API int fly_meter_read(struct fly_meter *meter, size_t device, struct fly_sample *out_sample,
+                           struct fly_error *out_error);
+
+/*
+ * The highest power limit that a device takes, in W; NAN if it does not say, beyond the last device, and
+ * after fork.
+ */
+FLY_API double fly_meter_device_max_power_w(struct fly_meter *meter, size_t device);
+
+/*
+ * From now on keeps the newest `samples_max` samples of each device, until the meter is closed: sample_hz of
+ * them a second, 40 bytes each. FLY_EUSAGE for none or more than FLY_METER_SAMPLES_MAX, FLY_ESTATE when
+ * samples are kept already or after fork, FLY_ENOMEM.
+ */
+enum { FLY_METER_SAMPLES_MAX = 1 << 24 };
+FLY_API int fly_meter_keep(struct fly_meter *meter, size_t samples_max, struct fly_error *out_error);
+
+/*
+ * Copies up to `capacity` of a device's kept samples that were taken at that date or later, oldest first, and
+ * returns how many such samples there are. 0 if none are kept, beyond the last device, and after fork.
+ */
+FLY_API size_t fly_meter_samples(struct fly_meter *meter, size_t device, double since_unix_s,
+                                 struct fly_sample *out_samples, size_t capacity);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <flyball/export.h>
+#include <flyball/objective.h>
 #include <flyball/power_profile.h>
 
 /*
@@ -83,6 +84,14 @@ struct fly_batch_job {
     double beta;     /* --beta: stop at this multiple of the least cost; may be infinite */
     uint32_t window; /* --window: newest observations that count; 0 for all */
     uint32_t seed;
+
+    /* What to make small, of which eta is one spelling, and its bound on the slowdown. The bound is against
+       the default batch size at its highest limit, to the target; infinity: none. */
+    struct fly_objective objective;
+    uint32_t gpu_count; /* GPUs that share a limit, >= 1 */
+    int overlapping;    /* not 0: a recurrence may begin while others run */
+    int no_default;     /* not 0: the default is only where to begin, and nothing to compare with */
+    void *data;         /* of the program that brought the policy's table itself (sim.h); else NULL */
 };
 
 /* What to run next? */
@@ -92,6 +101,10 @@ struct fly_batch_question {
     uint64_t trial;      /* through the whole job, from 0 */
     uint64_t in_flight;  /* trials that run beside this one, where recurrences overlap */
     const struct fly_random *random;
+    double recurrences_left; /* that will begin, with this one if it is new; NAN: not known, as in simulations
+                              */
+    uint32_t explorers; /* how many trials may explore beside each other, this one among them, so that few
+                           recurrences in a row take more than the default; UINT32_MAX: any */
 };
 
 enum fly_limit_rule {
@@ -129,8 +142,64 @@ struct fly_trial {
     double
         energy_j; /* of this trial, profiling included; of live jobs at the size that their data had first */
     double time_s;
-    double cost_j; /* eta * energy_j + (1 - eta) * max_power_w * time_s */
-    double epochs; /* trained; 0 if none or not known */
+    double cost_j;  /* eta * energy_j + (1 - eta) * max_power_w * time_s */
+    double epochs;  /* trained; 0 if none or not known */
+    uint64_t trial; /* its number: that of the question whose answer it ran */
+    int late;       /* not 0: it was observed as FLY_TRIAL_EXPIRED before, and this is its real outcome */
+    int crashed;    /* not 0: its program crashed, whatever the outcome */
+    int by_itself;  /* with FLY_TRIAL_STOPPED, not 0: it ended early, which shows only that it needs more */
+    double dearer;  /* live, without a whole profile: its cost at the limits that it ran at, over that at the
+                       best one, as other batch sizes show; 0: not known, or it ran at the chosen limit */
+};
+
+/* A power profile, and what it took to measure. Copy what you keep. */
+struct fly_profile {
+    size_t batch;
+    const struct fly_power_point *points; /* limits in any order, times of one unit of work */
+    size_t count;
+    size_t chosen;          /* index of the point that the power-limit policy chose */
+    double units_per_epoch; /* 1: the unit is an epoch; NAN: not known */
+    double window;          /* share of an epoch in which it was measured, evenly over the limits */
+    double energy_j;        /* that this window took, by these points; NAN: not known */
+    double time_s;
+};
+
+enum fly_past_kind {
+    FLY_PAST_HARDWARE, /* the same job on other GPUs: what reached its target there does so here */
+    FLY_PAST_REVISION, /* before the user changed script, data or hyper-parameters */
+    FLY_PAST_JOB,      /* another job, which the user named */
+};
+
+/*
+ * What was observed elsewhere of one batch size. Epochs to the target do not depend on the GPU or on the
+ * objective. The cost of an epoch does; its shape over batch sizes is similar.
+ */
+struct fly_past {
+    enum fly_past_kind kind;
+    size_t batch;
+    uint64_t reached;          /* runs that reached their target */
+    double epochs;             /* the geometric mean of theirs; 0 without any */
+    double log_epochs_squares; /* sum of squared distances of the natural logarithms from that of the mean */
+    uint64_t stopped;          /* runs that did not */
+    uint64_t failed;           /* of these, runs that had all epochs of there */
+    double stopped_epochs;     /* the most epochs of a run that did not; 0 without any */
+    double epoch_cost_j;       /* of an epoch at its cheapest limit there, as cost_j; NAN: not known */
+    size_t following;          /* batch sizes of the same past that are told next */
+};
+
+/* Why a batch size will not be run again. */
+enum fly_bar {
+    FLY_BAR_MEMORY,   /* it does not fit */
+    FLY_BAR_GIVEN_UP, /* its trials crash again and again, or its models are worse than allowed */
+};
+
+/* How many epochs may a trial run? */
+struct fly_cap_question {
+    size_t batch;
+    double epoch_energy_j; /* of an epoch at the trial's limit */
+    double epoch_time_s;
+    double highest_limit_w;  /* of this batch size's profile, all GPUs together */
+    double recurrences_left; /* that will begin after this one; NAN: not known */
 };
 
 /* A batch-size policy. Slots marked optional may be left out. */
@@ -150,7 +219,10 @@ struct fly_batch_policy {
     /* Optional: releases what create made. */
     void (*destroy)(void *state);
 
-    /* Optional: takes in the power profile of a batch size, per epoch, limits in any order. */
+    /*
+     * Optional: takes in the power profile of a batch size, limits in any order. Times are those of an
+     * epoch, but in live jobs often of a step: `measure` tells which.
+     */
     void (*profile)(void *state, size_t batch, const struct fly_power_point *points, size_t count);
 
     /* Optional: takes in how a trial ended. */
@@ -177,6 +249,27 @@ struct fly_batch_policy {
      * this slot, or for the epochs of struct fly_trial, refuses the plug-in by its size.
      */
     void (*begin)(void *state, size_t batch);
+
+    /* A program too old for what follows, or for what it fills of the structs, refuses the plug-in by its
+     * size. */
+
+    /* Optional: as `profile`, which is then not called, with what else is known of it. */
+    void (*measure)(void *state, const struct fly_profile *profile);
+
+    /* Optional: takes in what was observed elsewhere, batch size by batch size, before it is asked. */
+    void (*bring)(void *state, const struct fly_past *past);
+
+    /*
+     * Optional: takes in a trial that the policy did not propose, such as a control. There was no `begin`;
+     * its trial, recurrence and try_number say nothing.
+     */
+    void (*see)(void *state, const struct fly_trial *trial);
+
+    /* Optional: takes in that a batch size will not be run again; may be told twice. */
+    void (*bar)(void *state, size_t batch, enum fly_bar why);
+
+    /* Optional: as `epoch_cap`, which is then not called. */
+    uint32_t (*cap)(const void *state, const struct fly_cap_question *question);
 };
 
 /* A power-limit policy: for every batch size that is profiled, whichever policy chose that. */

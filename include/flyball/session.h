@@ -60,12 +60,12 @@
  * the session runs the default batch size, or what was decided before, and tunes nothing;
  * fly_session_status says why. Reports that could not be delivered are kept on this
  * machine, in the directory that FLYBALL_SPOOL names or the user's own, and a later
- * session delivers them. A thread talks to the log and another writes to the disk. The
- * session waits for
+ * session delivers them; docs/faults.md says what a killed program and a crashed machine
+ * can lose. One thread talks to the log, and others to the disk. The session waits for
  *
  *     what to run         wait_s and half a second
- *     a report's answer   0.2 s, and then 0.1 s for the disk: once, and not again before
- *                         they have answered in time
+ *     a report's answer   0.2 s, and until 0.3 s for the disk to take it instead: once,
+ *                         and not again before they have answered in time
  *     the end             half a second
  *
  * An answer that comes later counts at the next report. While the log does not answer, it
@@ -83,6 +83,13 @@
 struct fly_session;
 
 enum fly_target { FLY_TARGET_NONE, FLY_TARGET_AT_LEAST, FLY_TARGET_AT_MOST };
+
+/*
+ * Reads a target: ">=0.79" or "0.79" is at least that, "<=0.3" at most. FLY_EUSAGE for anything else.
+ * Thread-safe.
+ */
+FLY_API int fly_target_parse(const char *text, enum fly_target *out_target, double *out_metric,
+                             struct fly_error *out_error);
 
 /* What to do after an epoch. */
 enum fly_answer {
@@ -104,7 +111,7 @@ enum {
 
 /* A field that is not set (0, NULL) has the default beside it. Everything is copied but what is borrowed. */
 struct fly_session_options {
-    size_t size; /* sizeof(struct fly_session_options) */
+    size_t size; /* sizeof(struct fly_session_options), in which nothing behind report_every_steps need be */
 
     /* The job. The first session writes this down. A later one with other values is not tuned, and says so.
      */
@@ -181,6 +188,25 @@ struct fly_session_options {
     const char *like;     /* a job whose past a new job learns from; NULL: none */
     const char *revision; /* of script, data and hyper-parameters; another one than on record: learning begins
                              anew, with the past as a hint; NULL: as on record */
+
+    /*
+     * Of the job: the program evaluates after so many steps whatever the batch size is, and reports each
+     * time; 0: not so. Where it tells no steps with fly_session_step_begin, each report stands for so many.
+     * An epoch is report_every_samples; if that is 0, the samples of so many steps at the default batch size.
+     */
+    uint32_t report_every_steps;
+
+    /*
+     * Where each try has a directory of its own (fly_session_directory); NULL: "flyball-tries". One that is
+     * not absolute begins in the directory where the session is opened.
+     */
+    const char *tries_directory;
+
+    /*
+     * How many ranks train with samples of their own; 0: world_size. With tensor or pipeline parallelism
+     * several ranks work on the same samples, and there are fewer.
+     */
+    uint32_t replicas;
 };
 
 /*
@@ -203,12 +229,51 @@ enum fly_scaling { FLY_SCALE_LINEAR, FLY_SCALE_SQUARE_ROOT };
 FLY_API double fly_learning_rate(double rate, uint32_t suited_batch_size, uint32_t batch_size,
                                  enum fly_scaling scaling);
 
+/*
+ * Finds how the rate of an optimizer scales, by its name in any framework ("SGD", "torch.optim.AdamW"), or
+ * by "linear" or "square-root". FLY_EUSAGE for one that no rule is known for. Thread-safe.
+ */
+FLY_API int fly_scaling_parse(const char *optimizer, enum fly_scaling *out_scaling,
+                              struct fly_error *out_error);
+
 /* The same for the session's batch size, given what suits the default one. */
 FLY_API double fly_session_learning_rate(const struct fly_session *session, double default_rate,
                                          enum fly_scaling scaling);
 
+/*
+ * How a rank may make one step of its batch size of several smaller batches, whose gradients it adds up:
+ * of micro_batch_size each, the largest that divides it and is at most max_micro_batch_size (0: any).
+ */
+struct fly_batch_split {
+    uint32_t local_batch_size; /* samples of a replica in one step */
+    uint32_t micro_batch_size; /* samples at a time */
+    uint32_t accumulation;     /* so many times */
+};
+
+/*
+ * Splits a batch size of all replicas together. FLY_EUSAGE if it is no multiple of them. Pure; thread-safe.
+ */
+FLY_API int fly_batch_split(uint32_t batch_size, uint32_t replicas, uint32_t max_micro_batch_size,
+                            struct fly_batch_split *out_split, struct fly_error *out_error);
+
+/*
+ * Makes this try's own directory, and stores its path: for checkpoints, which tries with different batch
+ * sizes must not share. It is new for each try, and the same for another attempt of a try, as after a
+ * requeue. On all ranks the same name. FLY_ELIMIT for one that does not fit into `capacity`; FLY_EWRITE if it
+ * cannot be made.
+ */
+FLY_API int fly_session_directory(const struct fly_session *session, char *out_path, size_t capacity,
+                                  struct fly_error *out_error);
+
 /* After a checkpoint was loaded: so many epochs are done already. */
 FLY_API void fly_session_resumed(struct fly_session *session, uint32_t epochs_done);
+
+/*
+ * The same, for a checkpoint that was trained with that batch size of all ranks. FLY_ECONFLICT, and nothing
+ * else, if the session's is another one: what such a training costs would tell nothing of either.
+ */
+FLY_API int fly_session_resumed_from(struct fly_session *session, uint32_t epochs_done, uint32_t batch_size,
+                                     struct fly_error *out_error);
 
 /*
  * Call these around the steps of an epoch, and before each step. Evaluation lies
@@ -221,14 +286,44 @@ FLY_API enum fly_answer fly_session_step_begin(struct fly_session *session);
 FLY_API void fly_session_evaluation_begin(struct fly_session *session);
 FLY_API void fly_session_evaluation_end(struct fly_session *session);
 
+/*
+ * Whether the next fly_session_step_begin may set a limit, call all_reduce or wait for the log; once settled
+ * it only counts. For callers that hold a lock which they would have to release, as an interpreter's.
+ */
+FLY_API bool fly_session_step_waits(const struct fly_session *session);
+
 /* Reports that an epoch has ended, and with which metric; NAN for none. Collective. */
 FLY_API enum fly_answer fly_session_report(struct fly_session *session, double metric);
+
+/*
+ * Whether this training is over: an answer ended it, or it failed. After FLY_REACHED only if it does not
+ * train on.
+ */
+FLY_API bool fly_session_is_over(const struct fly_session *session);
+
+/*
+ * Tells that the program ends this training by itself, as after max_epochs of its own: without its target, if
+ * it has not reached that. Nothing for one that is over.
+ */
+FLY_API void fly_session_training_ended(struct fly_session *session);
+
+/*
+ * Whether an exception of a program says that memory ran out, of the GPU or the host: by the name of its type
+ * ("torch.cuda.OutOfMemoryError"; "" if there is none) and its text. Pure; thread-safe.
+ */
+FLY_API bool fly_out_of_memory(const char *exception, const char *text);
 
 /*
  * Reports that this batch size does not fit into the GPUs' memory. It is written down at
  * once, since a program may not get far after it. On any rank.
  */
 FLY_API void fly_session_out_of_memory(struct fly_session *session);
+
+/*
+ * Tells with which batch size of all ranks the program trains really. One that is smaller than the session's
+ * means that this did not fit, as fly_session_out_of_memory says: some frameworks lower it by themselves.
+ */
+FLY_API void fly_session_trains_with(struct fly_session *session, uint32_t batch_size);
 
 /*
  * Whether to train again, with another batch size, because the last training was told to
@@ -267,7 +362,7 @@ struct fly_session_status {
     double limit_w;  /* the power limit that was set */
     double energy_j; /* of this training, all attempts and GPUs, at the last report */
     double time_s;
-    uint64_t kept;                         /* reports on the disk that are not delivered yet */
+    uint64_t kept;                         /* reports in the spool that are not delivered yet */
     char why[FLY_SESSION_TEXT_MAX];        /* this choice, in a sentence */
     char text[FLY_SESSION_TEXT_MAX];       /* why the job's log is not used; "" if it is */
     char limit_text[FLY_SESSION_TEXT_MAX]; /* why the limit is not set; "" if it is, or none is to be */

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_SIZE = 4096 };
+/* Blocks grow with the arena, so that a small one holds little that it does not hand out. */
+enum { LEAST_BLOCK = 512, MOST_BLOCK = 4096, GROWTH = 4 };
 
 struct arena_block {
     struct arena_block *next;
@@ -30,19 +31,38 @@ void arena_deinit(struct arena *arena)
     arena->used = 0;
 }
 
+static size_t arena_free_in(const struct arena_block *block)
+{
+    return block == NULL ? 0 : block->capacity - block->used;
+}
+
+static size_t arena_block_size(const struct arena *arena, size_t bytes)
+{
+    size_t size = arena->used / GROWTH;
+
+    size = size < LEAST_BLOCK ? LEAST_BLOCK : size > MOST_BLOCK ? MOST_BLOCK : size;
+    return bytes > size ? bytes : size;
+}
+
+/* The first block is the one to hand out from: a new one that leaves less than it comes behind. */
 static struct arena_block *arena_block_for(struct arena *arena, size_t bytes)
 {
-    struct arena_block *block = arena->blocks;
-    size_t capacity = bytes > BLOCK_SIZE ? bytes : BLOCK_SIZE;
+    struct arena_block *first = arena->blocks, *block;
+    size_t capacity = arena_block_size(arena, bytes);
 
-    if (block != NULL && block->capacity - block->used >= bytes)
-        return block;
+    if (arena_free_in(first) >= bytes && first != NULL)
+        return first;
     block = calloc(1, sizeof *block + capacity);
     if (block == NULL)
         return NULL;
     block->capacity = capacity;
-    block->next = arena->blocks;
-    arena->blocks = block;
+    if (arena_free_in(first) > capacity - bytes) {
+        block->next = first->next;
+        first->next = block;
+    } else {
+        block->next = first;
+        arena->blocks = block;
+    }
     return block;
 }
 

@@ -20,7 +20,7 @@
 struct arena_block;
 
 struct arena {
-    struct arena_block *blocks; /* owned, newest first */
+    struct arena_block *blocks; /* owned */
     size_t used;                /* bytes handed out */
     size_t maximum;             /* bytes it may ever hand out */
 };

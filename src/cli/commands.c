@@ -115,7 +115,8 @@ static const struct cli_variable variables[] = {
     {"FLYBALL_EMULATOR", "Settings of an emulator that is yet to be started, such as 'gpus=4,model=h100'."},
     {"FLYBALL_EMULATOR_STATE", "File of the emulated GPUs, where flyball-emulator started some."},
     {"FLYBALL_GB_URL", "Another address of the GB Carbon Intensity API."},
-    {"FLYBALL_GUARD", "Path of flyball-guard, where it is neither beside the program nor installed."},
+    {"FLYBALL_GUARD", "Path of flyball-guard, where it is neither beside the program or library nor "
+                      "installed."},
     {"FLYBALL_JOB_NAME", "Set by 'flyball run --job' for what it runs: the job's name."},
     {"FLYBALL_JOB_REQUEST",
      "Set by 'flyball run --job' for what it runs: by which a session inside takes up the same trial."},
@@ -131,11 +132,15 @@ static const struct cli_variable variables[] = {
      "Set by 'flyball run --job' for what it runs: learning rate for its batch size."},
     {"FLYBALL_LOCAL_BATCH_SIZE", "Set by 'flyball run --job' for what it runs: batch size of one rank."},
     {"FLYBALL_MAX_EPOCHS", "Set by 'flyball run --job' for what it runs: epochs that it may train at most."},
+    {"FLYBALL_METRIC_NAME", "Set by 'flyball run --job --metric-name' for what it runs: the metric that the "
+                            "hook for Python reports."},
     {"FLYBALL_PLUGINS",
      "Files of plug-ins that are policies of live jobs, with colons between them; loaded by whoever "
      "keeps the jobs' log: commands over a store, and a service whose operator sets it."},
     {"FLYBALL_RUNTIME_DIR", "Directory of the locks and the journal of GPUs whose power limits are set; "
                             "/run/flyball, or /tmp/flyball-knobs, unless set."},
+    {"FLYBALL_PYTHON_HOOK",
+     "Directory of the start-up hook for Python, where it is neither beside the program nor installed."},
     {"FLYBALL_RUN_ID",
      "A name of the run that stays when it is requeued; the scheduler's job and step unless set."},
     {"FLYBALL_SEED", "Set by 'flyball run --job' for what it runs: a number for its own luck."},

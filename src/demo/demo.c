@@ -66,7 +66,7 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
     return 0;
 }
 
-static void tick(void *context, uint64_t done, uint64_t total)
+static int tick(void *context, uint64_t done, uint64_t total)
 {
     const struct demo_plan *plan = &((struct shift *)context)->demo->plan;
 
@@ -74,6 +74,7 @@ static void tick(void *context, uint64_t done, uint64_t total)
     (void)total;
     if (plan->tick != NULL)
         plan->tick(plan->progress_context);
+    return 0;
 }
 
 static int run_shift(struct demo *demo, struct demo_job *job, size_t checks, struct fly_error *out_error)

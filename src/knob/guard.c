@@ -2,11 +2,13 @@
 /* The session's side: starts the guard and sends it messages. */
 #include "knob/guard.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,25 +29,39 @@ enum { NUMBER_MAX = 24, START_MS = 10000, ANSWER_MS = 10000, END_MS = 4000 };
 
 static const char installed_guard[] = FLYBALL_LIBEXECDIR "/" GUARD_PROGRAM;
 
+/* Whether the guard lies beside a file, whose path must be absolute. */
+static bool is_beside(const char *file, char path[GUARD_PATH_MAX])
+{
+    const char *slash = strrchr(file, '/');
+    int length;
+
+    if (file[0] != '/')
+        return false;
+    length = snprintf(path, GUARD_PATH_MAX, "%.*s/%s", (int)(slash - file), file, GUARD_PROGRAM);
+    return length < GUARD_PATH_MAX && access(path, X_OK) == 0;
+}
+
+/* Where the guard is beside the library, the program that loaded it may be anything, such as an interpreter.
+ */
+static bool is_beside_library(char path[GUARD_PATH_MAX])
+{
+    Dl_info library;
+
+    return dladdr(installed_guard, &library) != 0 && library.dli_fname != NULL &&
+           is_beside(library.dli_fname, path);
+}
+
 void guard_program(const char *given, char path[GUARD_PATH_MAX])
 {
     const char *named = given != NULL ? given : secure_getenv(GUARD_VARIABLE);
-    char self[GUARD_PATH_MAX - sizeof GUARD_PROGRAM];
+    char self[GUARD_PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    char *slash;
 
-    if (named != NULL && named[0] != '\0') {
-        snprintf(path, GUARD_PATH_MAX, "%s", named);
-        return;
-    }
     self[length > 0 ? length : 0] = '\0';
-    slash = strrchr(self, '/');
-    if (slash != NULL) {
-        snprintf(path, GUARD_PATH_MAX, "%.*s/%s", (int)(slash - self), self, GUARD_PROGRAM);
-        if (access(path, X_OK) == 0)
-            return;
-    }
-    snprintf(path, GUARD_PATH_MAX, "%s", installed_guard);
+    if (named != NULL && named[0] != '\0')
+        snprintf(path, GUARD_PATH_MAX, "%s", named);
+    else if (!is_beside(self, path) && !is_beside_library(path))
+        snprintf(path, GUARD_PATH_MAX, "%s", installed_guard);
 }
 
 static int not_started(const char *path, int cause, struct fly_error *out_error)

@@ -51,7 +51,8 @@ struct guard_options {
 };
 
 #define GUARD_PROGRAM "flyball-guard"
-#define GUARD_VARIABLE "FLYBALL_GUARD" /* its path, if neither beside the program nor installed */
+/* Its path, if it lies neither beside the program or library nor where it is installed. */
+#define GUARD_VARIABLE "FLYBALL_GUARD"
 
 /*
  * Starts the guard and returns when it is ready. FLY_ENOTFOUND, FLY_EPERM for the program,

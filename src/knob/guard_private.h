@@ -15,7 +15,8 @@
 enum { GUARD_SOCKET = 3 }; /* the guard's end */
 enum { GUARD_PATH_MAX = 512 };
 
-/* Finds flyball-guard: as given; else where GUARD_VARIABLE says, beside the program, or installed. */
+/* Finds flyball-guard: as given; else where GUARD_VARIABLE says, beside the program or the library, or
+ * installed. */
 void guard_program(const char *given, char path[GUARD_PATH_MAX]);
 
 /* Opens every driver through which something can be set; "": the installed one. */

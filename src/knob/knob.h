@@ -62,8 +62,9 @@ struct knob_options {
     const pid_t *allowed;           /* processes that may compute on the GPUs besides this one, with their
                                      * children */
     size_t allowed_count;
-    const char *guard_path; /* of flyball-guard; NULL: FLYBALL_GUARD, beside this program, or as installed */
-    const char *nvml_path;  /* as in device_options, for the guard */
+    const char
+        *guard_path; /* of flyball-guard; NULL: FLYBALL_GUARD, beside this program or library, or installed */
+    const char *nvml_path; /* as in device_options, for the guard */
     const char *amdsmi_path;
     const char *commands; /* as in struct site_options of site.h: ways besides the driver, */
     const char *daemon;   /* by which users of the site turn knobs */

@@ -57,6 +57,7 @@ static void free_parts(struct fly_meter *meter)
 {
     for (size_t i = 0; meter->accounts != NULL && i < meter->devices->count; i++)
         account_deinit(&meter->accounts[i]);
+    meter_free_samples(meter);
     windows_deinit(&meter->windows);
     free(meter->accounts);
     free(meter->owned_claims);

@@ -24,4 +24,7 @@ struct fly_meter {
     struct sampler sampler;
 };
 
+/* Frees the samples that are kept, once no thread takes any. */
+void meter_free_samples(struct fly_meter *meter);
+
 #endif

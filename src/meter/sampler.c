@@ -18,7 +18,8 @@ enum {
            QUANTITY_BIT(QUANTITY_UTILIZATION_MEMORY),
 };
 
-static void sample_device(struct account *account, const struct clock *clock, quantity_set others)
+static void sample_device(struct account *account, const struct clock *clock, quantity_set others,
+                          struct timeline *timeline)
 {
     struct device_reading reading, other;
 
@@ -29,15 +30,24 @@ static void sample_device(struct account *account, const struct clock *clock, qu
             reading.values[i] = other.values[i];
     }
     account_sample(account, &reading);
+    if (timeline != NULL) {
+        struct fly_sample sample = timeline_sample(&reading, clock);
+
+        timeline_add(timeline, &sample);
+    }
 }
 
 static void take_round(struct sampler *sampler)
 {
     quantity_set others = sampler->taken % SLOW_ROUNDS == 0 ? SLOW : FAST;
+    struct timeline *timelines = atomic_load(&sampler->timelines);
     struct mono_time now;
 
+    if (timelines != NULL)
+        others |= QUANTITY_BIT(QUANTITY_TEMPERATURE);
     for (size_t i = 0; i < sampler->count; i++)
-        sample_device(&sampler->accounts[i], sampler->clock, others);
+        sample_device(&sampler->accounts[i], sampler->clock, others,
+                      timelines != NULL ? &timelines[i] : NULL);
     sampler->taken++;
     now = sampler->clock->now(sampler->clock->state);
     do

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "meter/account.h"
+#include "meter/timeline.h"
 
 /*
  * Reads all devices at a steady rate into their accounts: on a thread of its own with all signals
@@ -29,6 +30,7 @@ struct sampler {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool started, stopping;
+    _Atomic(struct timeline *) timelines; /* one for each account, to keep samples in; NULL: none is kept */
     _Atomic int64_t cpu_ns;
 };
 

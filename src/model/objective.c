@@ -30,6 +30,11 @@ static int unknown_objective(const char *text, const char *word, struct fly_erro
         text, kind_names[nearest >= 0 ? nearest : FLY_OBJECTIVE_ENERGY]);
 }
 
+const char *objective_kind_name(enum fly_objective_kind kind)
+{
+    return kind_names[kind];
+}
+
 int fly_objective_parse(const char *text, struct fly_objective *out_objective, struct fly_error *out_error)
 {
     struct fly_objective objective = {.eta = 0.5, .max_slowdown = INFINITY};

@@ -12,6 +12,9 @@
 /* Returns FLY_EUSAGE for an unknown kind, a bound below 1, and, for a cost, a bad eta or max_power_w. */
 int objective_check(const struct fly_objective *objective, double max_power_w, struct fly_error *out_error);
 
+/* "energy", "lowest-limit". */
+const char *objective_kind_name(enum fly_objective_kind kind);
+
 /* Returns whether a measured quantity is usable: finite and above 0. */
 static inline bool objective_positive(double value)
 {

@@ -20,8 +20,8 @@
  * many epochs the trial may take.
  *
  * A policy is pure. Its state follows from the events alone. It reads no clock, file, device or
- * global, and takes randomness only as batch_question says, so that the same events give the same
- * decisions anywhere. One state belongs to one job and is used by one thread at a time.
+ * global that could change an answer, and takes randomness only as batch_question says, so that the same
+ * events give the same decisions anywhere. One state belongs to one job and is used by one thread at a time.
  */
 
 enum guard_choice { GUARD_OF_POLICY, GUARD_ON, GUARD_OFF };
@@ -62,6 +62,7 @@ struct batch_question {
     uint32_t try_number;     /* within the recurrence, from 0 */
     uint64_t trial;          /* proposals made so far; selects this decision's random numbers */
     uint64_t in_flight;      /* trials that were proposed and have not ended */
+    uint32_t explorers;      /* how many trials may explore beside each other, this one among them */
     double recurrences_left; /* that will begin, with this one if it is new; NAN: not known */
 };
 
@@ -104,7 +105,7 @@ struct batch_outlook {
     double worth;     /* of the trials: what they gain in all of them, less what they cost beyond the best */
     uint32_t runs;
     bool is_best; /* the best known one, with which the others are compared */
-    bool may_run; /* it fits, and what is known reaches near enough to try it now */
+    bool may_run; /* it fits, what is known reaches near enough to try it now, and another one may explore */
 };
 
 struct batch_policy {
@@ -121,6 +122,9 @@ struct batch_policy {
 
     /* It learns from what was observed elsewhere (EVENT_PAST_BROUGHT). */
     bool heeds_past;
+
+    /* It may forget all but the newest results (policy_parameters.window); a plug-in is always told. */
+    bool heeds_window;
 
     /*
      * With GUARD_OF_POLICY it is guarded. Its early stopping gives way where all costs rise alike, so

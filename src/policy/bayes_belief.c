@@ -31,7 +31,6 @@ const struct belief_prior belief_prior_default = {
 };
 
 static const double exact = 1e8; /* precision of the log cost of an epoch that was measured */
-static const double log_of_2 = 0.69314718055994530942;
 
 bool belief_init(struct belief *belief, const struct belief_prior *prior, const uint32_t *sizes, size_t count,
                  size_t default_batch, struct arena *arena)
@@ -39,31 +38,40 @@ bool belief_init(struct belief *belief, const struct belief_prior *prior, const 
     *belief = (struct belief){.prior = prior,
                               .arena = arena,
                               .count = count,
-                              .octaves = arena_alloc(arena, count, sizeof(double)),
                               .arms = arena_alloc(arena, count, sizeof belief->arms[0]),
-                              .evidence = arena_alloc(arena, count, sizeof belief->evidence[0]),
                               .epochs_mean = arena_alloc(arena, count, sizeof(double)),
-                              .epochs_covariance = arena_alloc(arena, count * count, sizeof(double)),
+                              .epochs_covariance = arena_alloc(arena, triangle_size(count), sizeof(double)),
                               .cost_mean = arena_alloc(arena, count, sizeof(double)),
-                              .cost_covariance = arena_alloc(arena, count * count, sizeof(double)),
+                              .cost_covariance = arena_alloc(arena, triangle_size(count), sizeof(double)),
                               .scatter = arena_alloc(arena, count, sizeof(double)),
                               .failure = arena_alloc(arena, count, sizeof(double))};
-    if (belief->octaves == NULL || belief->arms == NULL || belief->evidence == NULL ||
-        belief->epochs_mean == NULL || belief->epochs_covariance == NULL || belief->cost_mean == NULL ||
-        belief->cost_covariance == NULL || belief->scatter == NULL || belief->failure == NULL)
+    if (belief->arms == NULL || belief->epochs_mean == NULL || belief->epochs_covariance == NULL ||
+        belief->cost_mean == NULL || belief->cost_covariance == NULL || belief->scatter == NULL ||
+        belief->failure == NULL)
         return false;
-    for (size_t i = 0; i < count; i++)
-        belief->octaves[i] =
-            (portable_log((double)sizes[i]) - portable_log((double)sizes[default_batch])) / log_of_2;
-    if (!law_mixture_init(&belief->epochs_law, &prior->epochs, belief->octaves, count, arena) ||
-        !law_mixture_init(&belief->cost_law, &prior->epoch_cost, belief->octaves, count, arena))
+    belief->laws = bayes_laws_borrow(&prior->epochs, &prior->epoch_cost, sizes, count, default_batch);
+    if (belief->laws == NULL)
         return false;
     belief_fit_epochs(belief);
     belief_fit_cost(belief);
     return true;
 }
 
+void belief_deinit(struct belief *belief)
+{
+    bayes_laws_return(belief->laws);
+}
+
 /* ---- observing ---- */
+
+bool belief_has_begun(const struct belief *belief)
+{
+    for (size_t i = 0; i < belief->count; i++) {
+        if (belief->arms[i].tried || belief->arms[i].reached > 0)
+            return true;
+    }
+    return false;
+}
 
 void belief_take_cost(struct belief *belief, size_t batch, double epoch_cost, bool profiled)
 {
@@ -76,14 +84,41 @@ void belief_take_cost(struct belief *belief, size_t batch, double epoch_cost, bo
     arm->log_cost = portable_log(epoch_cost);
 }
 
+/* How log epochs are followed while they drift. */
+static const double moved_a_run = 0.0005; /* variance by which a batch size moves with each run of others */
+static const double common_share = 0.5;   /* of a change: how much of it is one of all batch sizes */
+static const double least_runs = 4.0;     /* count, however fast they drift */
+
+static void watch_drift(struct belief *belief)
+{
+    belief->drifts = false;
+    for (size_t i = 0; i < belief->count; i++)
+        belief->drifts = belief->drifts || drift_watch_drifts(&belief->arms[i].watch);
+}
+
+/* Returns how many of its runs a batch size's mean is of: with drift, as few as a Kalman filter settles at.
+ */
+static double runs_counted(const struct belief *belief, size_t batch)
+{
+    double runs = (double)belief->arms[batch].reached;
+
+    return belief->drifts ? fmin(runs, fmax(sqrt(belief->scatter[batch] / moved_a_run), least_runs)) : runs;
+}
+
 void belief_take_reached(struct belief *belief, size_t batch, double epochs)
 {
     struct belief_arm *arm = &belief->arms[batch];
-    double value = portable_log(epochs), before = arm->mean;
+    double value = portable_log(epochs), before = arm->mean + belief->level - arm->level;
 
+    drift_watch_take(&arm->watch, value);
+    watch_drift(belief);
     arm->reached++;
-    arm->mean += (value - before) / (double)arm->reached;
+    arm->mean = before + (value - before) / runs_counted(belief, batch);
     arm->squares += (value - before) * (value - arm->mean);
+    if (belief->drifts && arm->reached > 1)
+        belief->level += common_share * (arm->mean - before);
+    arm->level = belief->level;
+    arm->seen = ++belief->seen;
     arm->stopped_precision = arm->stopped_value = 0.0;
 }
 
@@ -96,7 +131,7 @@ void belief_take_stopped(struct belief *belief, size_t batch, double epochs, boo
 {
     struct belief_arm *arm = &belief->arms[batch];
     double mean = belief->epochs_mean[batch];
-    double variance = belief->epochs_covariance[batch * belief->count + batch];
+    double variance = belief->epochs_covariance[triangle_at(batch, batch)];
     double total = variance + belief->scatter[batch];
     double z = (mean - portable_log(epochs)) / sqrt(total), slope = normal_slope(z);
     double new_mean = mean + variance * slope / sqrt(total);
@@ -132,9 +167,12 @@ static void pool_scatter(struct belief *belief)
         (prior->scatter_runs * prior->scatter * prior->scatter + squares) / (prior->scatter_runs + freedom);
     for (size_t i = 0; i < belief->count; i++) {
         const struct belief_arm *arm = &belief->arms[i];
-        double more = more_than_one(arm->reached);
+        bool counts = belief_past_vouched(&belief->past, i) > 0;
+        const struct past_tally *past = counts ? belief_past_tally(&belief->past, i) : &past_tally_none;
+        double more = more_than_one(arm->reached) + more_than_one(past->reached);
 
-        belief->scatter[i] = (prior->scatter_runs * pooled + arm->squares) / (prior->scatter_runs + more);
+        belief->scatter[i] =
+            (prior->scatter_runs * pooled + (arm->squares + past->squares)) / (prior->scatter_runs + more);
     }
 }
 
@@ -164,18 +202,19 @@ static size_t nearest_reached(const struct belief *belief, size_t batch)
 
     for (size_t i = 0; i < belief->count; i++) {
         if (belief_reached(belief, i) > 0 &&
-            (nearest == belief->count || fabs(belief->octaves[i] - belief->octaves[batch]) <
-                                             fabs(belief->octaves[nearest] - belief->octaves[batch])))
+            (nearest == belief->count ||
+             fabs(belief->laws->octaves[i] - belief->laws->octaves[batch]) <
+                 fabs(belief->laws->octaves[nearest] - belief->laws->octaves[batch])))
             nearest = i;
     }
     for (size_t i = 0; nearest == belief->count; i++) {
-        if (belief->octaves[i] == 0.0)
+        if (belief->laws->octaves[i] == 0.0)
             nearest = i;
     }
     return nearest;
 }
 
-static double failure_of(const struct belief *belief, size_t batch)
+static double failure_of(const struct belief *belief, size_t batch, double log_reaches)
 {
     const struct belief_prior *prior = belief->prior;
     double failures = failures_of(belief, batch), reached = (double)belief_reached(belief, batch), first;
@@ -184,8 +223,8 @@ static double failure_of(const struct belief *belief, size_t batch)
     if (reached > 0.0)
         return (prior->fails_known + failures) / (1.0 + reached + failures);
     nearest = nearest_reached(belief, batch);
-    first = 1.0 - portable_exp(fabs(belief->octaves[batch] - belief->octaves[nearest]) *
-                               portable_log(prior->reaches));
+    first =
+        1.0 - portable_exp(fabs(belief->laws->octaves[batch] - belief->laws->octaves[nearest]) * log_reaches);
     if (failed_between(belief, batch, nearest))
         first = fmax(first, prior->fails_beyond);
     return (first + failures) / (1.0 + failures);
@@ -193,26 +232,34 @@ static double failure_of(const struct belief *belief, size_t batch)
 
 /* ---- fitting ---- */
 
+/* Returns the variance by which a batch size may have moved since it last ran. */
+static double moved_since(const struct belief *belief, size_t batch)
+{
+    return belief->drifts ? moved_a_run * (double)(belief->seen - belief->arms[batch].seen) : 0.0;
+}
+
 static void fit_epochs(struct belief *belief)
 {
     double outlier = belief->prior->outlier * belief->prior->outlier;
-    struct past_fit fit;
+    struct law_evidence evidence[LAW_BATCHES_MAX] = {{0}};
+    struct past_fit fit = {.law = &belief->laws->epochs,
+                           .evidence = evidence,
+                           .mean = belief->epochs_mean,
+                           .covariance = belief->epochs_covariance};
 
     pool_scatter(belief);
     for (size_t i = 0; i < belief->count; i++) {
         const struct belief_arm *arm = &belief->arms[i];
-        double runs = (double)arm->reached, precision = 0.0, value = arm->stopped_value;
+        double runs = (double)arm->reached, known = (double)belief_reached(belief, i);
+        double precision = 0.0, value = arm->stopped_value;
 
         if (arm->reached > 0)
-            precision = 1.0 / (belief->scatter[i] / runs + outlier / (runs * runs));
-        value += precision * arm->mean;
+            precision =
+                1.0 / (belief->scatter[i] / runs + outlier / (known * known) + moved_since(belief, i));
+        value += precision * (arm->mean + belief->level - arm->level);
         precision += arm->stopped_precision;
-        belief->evidence[i] = (struct law_evidence){precision, precision > 0.0 ? value / precision : 0.0};
+        evidence[i] = (struct law_evidence){precision, precision > 0.0 ? value / precision : 0.0};
     }
-    fit = (struct past_fit){.law = &belief->epochs_law,
-                            .evidence = belief->evidence,
-                            .mean = belief->epochs_mean,
-                            .covariance = belief->epochs_covariance};
     fit.log_likelihood = law_mixture_fit(fit.law, fit.evidence, fit.mean, fit.covariance);
     belief_past_mix_epochs(&belief->past, &fit);
 }
@@ -220,6 +267,8 @@ static void fit_epochs(struct belief *belief)
 /* A past that turns out not to hold tells nothing of the scatter either. */
 void belief_fit_epochs(struct belief *belief)
 {
+    double log_reaches = portable_log(belief->prior->reaches);
+
     belief->past.trusted = belief->past.brought;
     fit_epochs(belief);
     if (belief->past.trusted && !belief_past_likely(&belief->past)) {
@@ -227,19 +276,20 @@ void belief_fit_epochs(struct belief *belief)
         fit_epochs(belief);
     }
     for (size_t i = 0; i < belief->count; i++)
-        belief->failure[i] = failure_of(belief, i);
+        belief->failure[i] = failure_of(belief, i, log_reaches);
 }
 
 void belief_fit_cost(struct belief *belief)
 {
     size_t n = belief->count;
-    struct past_fit fit = {.law = &belief->cost_law,
-                           .evidence = belief->evidence,
+    struct law_evidence evidence[LAW_BATCHES_MAX] = {{0}};
+    struct past_fit fit = {.law = &belief->laws->cost,
+                           .evidence = evidence,
                            .mean = belief->cost_mean,
                            .covariance = belief->cost_covariance};
 
     for (size_t i = 0; i < n; i++)
-        belief->evidence[i] =
+        evidence[i] =
             (struct law_evidence){belief->arms[i].cost_known ? exact : 0.0, belief->arms[i].log_cost};
     fit.log_likelihood = law_mixture_fit(fit.law, fit.evidence, fit.mean, fit.covariance);
     belief_past_mix_cost(&belief->past, &fit);
@@ -248,7 +298,7 @@ void belief_fit_cost(struct belief *belief)
             continue;
         belief->cost_mean[i] = belief->arms[i].log_cost;
         for (size_t j = 0; j < n; j++)
-            belief->cost_covariance[i * n + j] = belief->cost_covariance[j * n + i] = 0.0;
+            belief->cost_covariance[triangle_at(i, j)] = 0.0;
     }
 }
 
@@ -264,6 +314,8 @@ static void believe(struct belief *belief)
             .reached = tallies[i].reached,
             .mean = tallies[i].mean,
             .squares = tallies[i].squares,
+            .level = belief->level,
+            .seen = belief->seen,
             .cost_known = !isnan(tallies[i].log_epoch_cost),
             .log_cost = isnan(tallies[i].log_epoch_cost) ? 0.0 : tallies[i].log_epoch_cost};
     belief_fit_epochs(belief);
@@ -302,6 +354,8 @@ void belief_bring(struct belief *belief, const struct past_brought *brought)
 void belief_save(const struct belief *belief, struct buffer *bytes)
 {
     belief_past_save(&belief->past, belief->count, bytes);
+    bytes_put_double(bytes, belief->level);
+    bytes_put_u64(bytes, belief->seen);
     for (size_t i = 0; i < belief->count; i++) {
         const struct belief_arm *arm = &belief->arms[i];
 
@@ -315,6 +369,9 @@ void belief_save(const struct belief *belief, struct buffer *bytes)
         bytes_put_u64(bytes, arm->profiled);
         bytes_put_u64(bytes, arm->cost_known);
         bytes_put_double(bytes, arm->log_cost);
+        bytes_put_double(bytes, arm->level);
+        bytes_put_u64(bytes, arm->seen);
+        drift_watch_save(&arm->watch, bytes);
     }
 }
 
@@ -322,7 +379,7 @@ static bool is_possible(const struct belief_arm *arm)
 {
     return isfinite(arm->mean) && arm->squares >= 0.0 && isfinite(arm->squares) &&
            arm->stopped_precision >= 0.0 && isfinite(arm->stopped_precision) &&
-           isfinite(arm->stopped_value) && isfinite(arm->log_cost);
+           isfinite(arm->stopped_value) && isfinite(arm->log_cost) && isfinite(arm->level);
 }
 
 bool belief_load(struct belief *belief, struct bytes_reader *bytes)
@@ -334,6 +391,9 @@ bool belief_load(struct belief *belief, struct bytes_reader *bytes)
     belief->past.brought = false;
     if (possible && brought.count > 0)
         belief_bring(belief, &brought);
+    belief->level = bytes_double(bytes);
+    belief->seen = bytes_u64(bytes);
+    possible = possible && isfinite(belief->level);
     for (size_t i = 0; i < belief->count; i++) {
         struct belief_arm *arm = &belief->arms[i];
 
@@ -347,10 +407,13 @@ bool belief_load(struct belief *belief, struct bytes_reader *bytes)
         arm->profiled = bytes_bool(bytes);
         arm->cost_known = bytes_bool(bytes);
         arm->log_cost = bytes_double(bytes);
-        possible = possible && is_possible(arm);
+        arm->level = bytes_double(bytes);
+        arm->seen = bytes_up_to(bytes, belief->seen);
+        possible = drift_watch_load(&arm->watch, bytes) && possible && is_possible(arm);
     }
     if (bytes->failed || !possible)
         return false;
+    watch_drift(belief);
     belief_fit_epochs(belief);
     belief_fit_cost(belief);
     return true;
@@ -360,7 +423,7 @@ bool belief_load(struct belief *belief, struct bytes_reader *bytes)
 
 static const double least_horizon = 20.0, most_horizon = 30.0, horizon_growth = 3.0;
 
-enum { FIRST_DOUBT = 12, DOUBT_STEP = 3 };
+enum { FIRST_DOUBT = 12, DOUBT_STEP = 3, SECOND_DOUBT = FIRST_DOUBT * DOUBT_STEP };
 
 struct bayes_prospect bayes_prospect_of(const struct bayes_course *course, double horizon, double following,
                                         bool chosen)
@@ -382,19 +445,29 @@ void bayes_course_propose(struct bayes_course *course)
     course->taken_up = course->doubt != DOUBT_NONE;
 }
 
-static bool doubts_first(uint64_t recurrence)
+static bool doubts_first(uint64_t recurrence, uint64_t first)
 {
-    while (recurrence > FIRST_DOUBT && recurrence % DOUBT_STEP == 0)
+    while (recurrence > first && recurrence % DOUBT_STEP == 0)
         recurrence /= DOUBT_STEP;
-    return recurrence == FIRST_DOUBT;
+    return recurrence == first;
 }
 
-void bayes_course_reach(struct bayes_course *course)
+/* Returns the recurrence that doubts first with a past of so many runs. */
+static uint64_t first_with_past(uint64_t runs)
 {
+    uint64_t tripled = (DOUBT_STEP - 1) * runs;
+
+    return tripled > SECOND_DOUBT ? tripled : SECOND_DOUBT;
+}
+
+void bayes_course_reach(struct bayes_course *course, uint64_t elsewhere)
+{
+    uint64_t first = elsewhere > 0 ? first_with_past(elsewhere) : FIRST_DOUBT;
+
     course->reached++;
     if (course->taken_up)
         course->doubt = course->doubt == DOUBT_LARGER ? DOUBT_SMALLER : DOUBT_NONE;
-    else if (doubts_first(course->reached + 1))
+    else if (doubts_first(course->reached + 1, first))
         course->doubt = DOUBT_LARGER;
     course->taken_up = false;
 }

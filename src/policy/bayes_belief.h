@@ -8,8 +8,11 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "base/math/drift_watch.h"
+#include "base/math/triangle.h"
 #include "policy/bayes_past.h"
-#include "policy/law_mixture.h"
+#include "policy/law/bayes_laws.h"
+#include "policy/law/law_mixture.h"
 
 /*
  * What is believed of the cost to reach the target at each batch size:
@@ -26,6 +29,9 @@
  * - A batch size fails with a probability that grows with the octaves to the nearest one that
  *   reached its target, and with its own failures.
  *
+ * - While the runs of some batch size drift (drift_watch.h), its newest runs count most, what was observed of
+ *   the others long ago counts less with each run, and half of a change is taken to be one of all batch
+ *   sizes: their common level and the place of the best one are followed apart.
  * - What was observed elsewhere is a second opinion (bayes_past.h).
  *
  * Pure but for the arena; deterministic, the same bits on every machine. The belief follows from
@@ -37,7 +43,8 @@ struct belief_prior {
     struct law_prior epochs, epoch_cost; /* of their logarithms */
     double scatter;                      /* standard deviation of log epochs between runs */
     double scatter_runs;                 /* how many runs this counts for */
-    double outlier;                      /* kappa: doubt about the mean of n runs is kappa / n more */
+    double outlier;      /* kappa: doubt about the mean is kappa / n more, with n runs here and of a past that
+                            vouches */
     double reaches;      /* probability that a batch size reaches its target, one octave away */
     double fails_beyond; /* least probability of failure beyond a batch size that failed */
     double fails_known;  /* failures in advance of a batch size that reached its target */
@@ -52,6 +59,9 @@ struct belief_arm {
     double mean, squares;     /* of their log epochs: the mean, and the sum of squared distances from it */
     double stopped_precision; /* the pseudo-observation of stopped runs; 0: none */
     double stopped_value;     /* times its precision */
+    struct drift_watch watch; /* of its log epochs */
+    double level;             /* the common level when it last reached its target */
+    uint64_t seen;            /* how many runs had then reached theirs */
     uint64_t failures;
     bool tried;      /* a trial has ended */
     bool profiled;   /* the cost of an epoch is the profile's, else that of the newest trial */
@@ -62,25 +72,28 @@ struct belief_arm {
 struct belief {
     const struct belief_prior *prior; /* borrowed */
     size_t count;
-    double *octaves; /* from the default */
+    const struct bayes_laws *laws; /* shared with other jobs */
     struct belief_arm *arms;
-    struct law_mixture epochs_law, cost_law;
-    struct law_evidence *evidence; /* room for a fit */
-    /* Of log epochs and the log cost of an epoch, [count] and [count][count]: */
+    /* Of log epochs and the log cost of an epoch; covariances are triangles (base/math/triangle.h): */
     double *epochs_mean, *epochs_covariance;
     double *cost_mean, *cost_covariance;
     double *scatter; /* variance of log epochs between runs */
     double *failure; /* probability that a run does not reach its target */
+    bool drifts;
+    double level;  /* common, of log epochs: what it has changed by while they drifted */
+    uint64_t seen; /* runs that reached their target */
     struct belief_past past;
     struct arena *arena; /* borrowed, for what is brought */
 };
 
 /*
- * Initialises it for batch sizes `sizes`, ascending, at most LAW_BATCHES_MAX. Returns whether the
- * arena had room. It is fitted to nothing.
+ * Initialises it for batch sizes `sizes`, ascending, at most LAW_BATCHES_MAX. Returns whether there was
+ * memory. It is fitted to nothing. Call belief_deinit only after success.
  */
 bool belief_init(struct belief *belief, const struct belief_prior *prior, const uint32_t *sizes, size_t count,
                  size_t default_batch, struct arena *arena);
+
+void belief_deinit(struct belief *belief);
 
 /* Returns how many runs show that a batch size reaches its target: its own, and those of a past that vouches.
  */
@@ -88,6 +101,9 @@ static inline uint64_t belief_reached(const struct belief *belief, size_t batch)
 {
     return belief->arms[batch].reached + belief_past_vouched(&belief->past, batch);
 }
+
+/* Returns whether a run was taken in here, whatever it showed. */
+bool belief_has_begun(const struct belief *belief);
 
 /* Takes in the cost of an epoch. What a profile tells is not replaced by what trials took. */
 void belief_take_cost(struct belief *belief, size_t batch, double epoch_cost, bool profiled);
@@ -118,7 +134,7 @@ static inline double belief_mean(const struct belief *belief, size_t batch)
 
 static inline double belief_covariance(const struct belief *belief, size_t one, size_t other)
 {
-    size_t at = one * belief->count + other;
+    size_t at = triangle_at(one, other);
 
     return belief->epochs_covariance[at] + belief->cost_covariance[at];
 }
@@ -135,13 +151,16 @@ bool belief_load(struct belief *belief, struct bytes_reader *bytes);
  * target, without a clock.
  *
  * A job that has recurred often goes on longer than a new one: 20 recurrences are expected at first, then
- * three times as many as there were with the next one, 50 at most. So a new job tries what pays soon, and
+ * three times as many as there were with the next one, 30 at most. So a new job tries what pays soon, and
  * what pays only in the long run is tried later.
  *
  * A few unlucky runs of one batch size may hide better ones behind it, and then nothing ever shows
  * that they are better. So the 12th recurrence doubts what is believed of larger batch sizes, the next one
  * that of smaller ones, and so do the 36th, the 108th, and so on, with the next. Where recurrences overlap,
  * the one that begins next doubts.
+ *
+ * A past that vouches has been searched already. With it the first doubt is left out, and the next comes no
+ * sooner than when there were three times as many runs, there and here, as that past had.
  */
 enum doubt { DOUBT_NONE, DOUBT_LARGER, DOUBT_SMALLER, DOUBT_COUNT };
 
@@ -166,7 +185,9 @@ struct bayes_prospect bayes_prospect_of(const struct bayes_course *course, doubl
                                         bool chosen);
 
 void bayes_course_propose(struct bayes_course *course);
-void bayes_course_reach(struct bayes_course *course);
+
+/* Takes in a recurrence that reached its target; a past that vouches had so many runs `elsewhere`. */
+void bayes_course_reach(struct bayes_course *course, uint64_t elsewhere);
 
 void bayes_course_save(const struct bayes_course *course, struct buffer *bytes);
 void bayes_course_load(struct bayes_course *course, struct bytes_reader *bytes);

@@ -7,22 +7,44 @@
 #include "base/math/normal.h"
 #include "base/math/portable_math.h"
 
-static const double log_least_stop = 0.09531017980432486;   /* 1.1 */
-static const double log_greatest_stop = 1.0986122886681098; /* 3 */
+const double choice_stops[CHOICE_STOPS] = {1.1000000000000001,
+                                           1.2160895095846536,
+                                           1.3444306321107664,
+                                           1.4863163527946979,
+                                           1.6431761132343228,
+                                           1.8165902124584952,
+                                           2.0083057278044847,
+                                           2.2202541160198237,
+                                           2.4545706719125961,
+                                           2.713616040588239,
+                                           3.0};
+const double choice_log_stops[CHOICE_STOPS] = {0.095310179804324865, 0.19564039069070338, 0.29597060157708188,
+                                               0.39630081246346038,  0.49663102334983888, 0.59696123423621739,
+                                               0.69729144512259589,  0.79762165600897439, 0.89795186689535289,
+                                               0.99828207778173139,  1.0986122886681098};
 
-/* The positive nodes of Gauss-Hermite integration over a standard normal number, and their weights. */
-enum { NODES = 15, HALF = NODES / 2 };
-static const double nodes[HALF + 1] = {0.0,
-                                       0.799129068324548,
-                                       1.6067100690287297,
-                                       2.432436827009758,
-                                       3.2890824243987664,
-                                       4.1962077112690155,
-                                       5.190093591304781,
-                                       6.363947888829839};
-static const double node_weights[HALF + 1] = {
-    0.31825951825951826,   0.23246229360973222,   0.0894177953998444,    0.017365774492137605,
-    0.0015673575035499562, 5.642146405189017e-05, 5.975419597920605e-07, 8.58964989963327e-10};
+/* The nodes of Gauss-Hermite integration over a standard normal number, outwards, and their weights. */
+enum { NODES = 15 };
+static const double nodes[NODES] = {0.0,
+                                    -0.799129068324548,
+                                    0.799129068324548,
+                                    -1.6067100690287297,
+                                    1.6067100690287297,
+                                    -2.432436827009758,
+                                    2.432436827009758,
+                                    -3.2890824243987664,
+                                    3.2890824243987664,
+                                    -4.1962077112690155,
+                                    4.1962077112690155,
+                                    -5.190093591304781,
+                                    5.190093591304781,
+                                    -6.363947888829839,
+                                    6.363947888829839};
+static const double node_weights[NODES] = {
+    0.31825951825951826,   0.23246229360973222,   0.23246229360973222,   0.0894177953998444,
+    0.0894177953998444,    0.017365774492137605,  0.017365774492137605,  0.0015673575035499562,
+    0.0015673575035499562, 5.642146405189017e-05, 5.642146405189017e-05, 5.975419597920605e-07,
+    5.975419597920605e-07, 8.58964989963327e-10,  8.58964989963327e-10};
 
 static const uint32_t repeats[] = {1, 2, 4, 8};
 
@@ -34,7 +56,7 @@ static const double doubt_deviation = 0.25, doubt_gain = 3.0;
 
 static double at(const struct choice *choice, size_t one, size_t other)
 {
-    return choice->covariance[one * choice->question.belief->count + other];
+    return choice->covariance[triangle_at(one, other)];
 }
 
 /* Returns the logarithm of the factor by which failures with probability q raise the expected cost. */
@@ -50,14 +72,16 @@ static void count_pending(struct choice *choice, size_t batch, uint32_t trials)
 {
     const struct belief *belief = choice->question.belief;
     size_t n = belief->count;
-    double column[LAW_BATCHES_MAX] = {0.0};
+    double column[LAW_BATCHES_MAX];
     double total = at(choice, batch, batch) + belief->scatter[batch] / (double)trials;
 
     for (size_t i = 0; i < n; i++)
         column[i] = at(choice, i, batch);
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < n; j++)
-            choice->covariance[i * n + j] -= column[i] * column[j] / total;
+        double *restrict row = &choice->covariance[triangle_row(i)];
+
+        for (size_t j = 0; j <= i; j++)
+            row[j] -= column[i] * column[j] / total;
     }
 }
 
@@ -77,20 +101,21 @@ static bool knows_a_cost(const struct belief *belief)
 static void know_cost(struct choice *choice, const struct epoch_cost *exact)
 {
     const struct belief *belief = choice->question.belief;
-    size_t n = belief->count, row = exact->batch * n;
+    size_t n = belief->count;
     double known = belief->epochs_mean[exact->batch] + portable_log(exact->cost);
     double apart = known - choice->mean[exact->batch];
 
     for (size_t i = 0; i < n && !knows_a_cost(belief); i++)
         choice->mean[i] += apart;
     choice->mean[exact->batch] = known;
-    for (size_t i = 0; i < n; i++)
-        choice->covariance[row + i] = choice->covariance[i * n + exact->batch] =
-            belief->epochs_covariance[row + i];
+    for (size_t i = 0; i < n; i++) {
+        size_t at = triangle_at(exact->batch, i);
+
+        choice->covariance[at] = belief->epochs_covariance[at];
+    }
 }
 
-/* Returns the logarithm of a run's expected cost. */
-static double log_expected(const struct choice *choice, size_t batch)
+double choice_log_expected(const struct choice *choice, size_t batch)
 {
     return choice->mean[batch] + 0.5 * (at(choice, batch, batch) + choice->question.belief->scatter[batch]) +
            choice->penalty[batch];
@@ -125,7 +150,7 @@ static void find_best(struct choice *choice)
     choice->best = belief->count;
     choice->log_best_cost = INFINITY;
     for (size_t i = 0; i < belief->count; i++) {
-        double value = log_expected(choice, i);
+        double value = choice_log_expected(choice, i);
 
         if (!can_be_best(choice, i) || !(value < choice->log_best_cost))
             continue;
@@ -135,7 +160,7 @@ static void find_best(struct choice *choice)
     if (choice->best == belief->count)
         find_nearest(choice);
     if (choice->best < belief->count)
-        choice->log_best_cost = log_expected(choice, choice->best);
+        choice->log_best_cost = choice_log_expected(choice, choice->best);
     choice->best_cost = portable_exp(choice->log_best_cost);
 }
 
@@ -159,18 +184,18 @@ static void count_doubt(struct choice *choice)
 
     for (size_t i = 0; i < n; i++) {
         if (is_doubted(choice, i))
-            choice->covariance[i * n + i] += doubt_deviation * doubt_deviation;
+            choice->covariance[triangle_at(i, i)] += doubt_deviation * doubt_deviation;
     }
 }
 
-struct choice choice_open(const struct choice_question *question, double *room)
+struct choice choice_open(const struct choice_question *question, struct choice_room *room)
 {
     const struct belief *belief = question->belief;
     size_t n = belief->count;
     struct choice choice = {
-        .question = *question, .covariance = room, .penalty = room + n * n, .mean = room + n * n + n};
+        .question = *question, .mean = room->mean, .covariance = room->covariance, .penalty = room->penalty};
 
-    for (size_t i = 0; i < n * n; i++)
+    for (size_t i = 0; i < triangle_size(n); i++)
         choice.covariance[i] = belief->epochs_covariance[i] + belief->cost_covariance[i];
     for (size_t i = 0; i < n; i++)
         choice.mean[i] =
@@ -185,11 +210,6 @@ struct choice choice_open(const struct choice_question *question, double *room)
         choice.penalty[i] = log_penalty(belief, belief->failure[i]);
     find_best(&choice);
     count_doubt(&choice);
-    for (size_t stop = 0; stop < CHOICE_STOPS; stop++) {
-        choice.log_stops[stop] =
-            log_least_stop + (log_greatest_stop - log_least_stop) * (double)stop / (CHOICE_STOPS - 1);
-        choice.stops[stop] = portable_exp(choice.log_stops[stop]);
-    }
     return choice;
 }
 
@@ -201,7 +221,7 @@ bool choice_is_near(const struct choice *choice, size_t batch)
         bool beside = i + 1 >= batch && i <= batch + 1;
         bool tried = belief->arms[i].tried || belief_past_tally(&belief->past, i)->reached > 0;
 
-        if (tried && (beside || fabs(belief->octaves[i] - belief->octaves[batch]) <= farthest))
+        if (tried && (beside || fabs(belief->laws->octaves[i] - belief->laws->octaves[batch]) <= farthest))
             return true;
     }
     return false;
@@ -227,42 +247,59 @@ static struct run_cost run_cost_of(const struct choice *choice, size_t batch)
     cost.expected = portable_exp(cost.mean + 0.5 * variance);
     if (!belief->arms[batch].cost_known &&
         (choice->question.exact == NULL || choice->question.exact->batch != batch))
-        cost.profile = choice->question.profile_extra *
-                       portable_exp(belief->cost_mean[batch] +
-                                    0.5 * belief->cost_covariance[batch * belief->count + batch]);
+        cost.profile =
+            choice->question.profile_extra *
+            portable_exp(belief->cost_mean[batch] + 0.5 * belief->cost_covariance[triangle_at(batch, batch)]);
     return cost;
 }
 
-static double stopped_cost(const struct choice *choice, const struct run_cost *cost, size_t stop)
+/* Returns how far a stop is from the expected log cost, in standard deviations. */
+static double stop_z(const struct choice *choice, const struct run_cost *cost, size_t stop)
 {
-    double stop_cost = choice->stops[stop] * choice->best_cost;
-    double z = (choice->log_stops[stop] + choice->log_best_cost - cost->mean) / cost->deviation;
-    double within = normal_below(z), reaches = 1.0 - cost->failure;
+    return (choice_log_stops[stop] + choice->log_best_cost - cost->mean) / cost->deviation;
+}
 
-    return reaches * cost->expected * normal_below(z - cost->deviation) +
-           (reaches * (1.0 - within) + cost->failure) * (stop_cost + choice->best_cost) + cost->profile;
+/* Gives the expected cost of a trial that is stopped at each of the costs. */
+static void stopped_costs(const struct choice *choice, const struct run_cost *cost, double *out)
+{
+    double below[2 * CHOICE_STOPS], *within = below, *within_cost = below + CHOICE_STOPS;
+    double reaches = 1.0 - cost->failure;
+
+    for (size_t stop = 0; stop < CHOICE_STOPS; stop++) {
+        within[stop] = stop_z(choice, cost, stop);
+        within_cost[stop] = within[stop] - cost->deviation;
+    }
+    normal_below_all(below, 2 * CHOICE_STOPS);
+    for (size_t stop = 0; stop < CHOICE_STOPS; stop++)
+        out[stop] = reaches * cost->expected * within_cost[stop] +
+                    (reaches * (1.0 - within[stop]) + cost->failure) *
+                        (choice_stops[stop] * choice->best_cost + choice->best_cost) +
+                    cost->profile;
 }
 
 double choice_stopped_cost(const struct choice *choice, size_t batch, size_t stop)
 {
     const struct run_cost cost = run_cost_of(choice, batch);
+    double costs[CHOICE_STOPS];
 
-    return stopped_cost(choice, &cost, stop);
+    stopped_costs(choice, &cost, costs);
+    return costs[stop];
 }
 
-/* Returns the cheapest stop; gives its expected cost. */
-static size_t cheapest_stop(const struct choice *choice, const struct run_cost *cost, double *out_cost)
+/* Returns the cheapest stop of a trial; gives its expected cost. With `last` only the last one counts. */
+static size_t cheapest_stop(const struct choice *choice, const struct run_cost *cost, bool last,
+                            double *out_cost)
 {
-    size_t cheapest = 0;
+    size_t cheapest = last ? CHOICE_STOPS - 1 : 0;
+    double costs[CHOICE_STOPS];
 
-    *out_cost = INFINITY;
-    for (size_t stop = 0; stop < CHOICE_STOPS; stop++) {
-        double expected = stopped_cost(choice, cost, stop);
-
-        if (expected < *out_cost) {
-            *out_cost = expected;
-            cheapest = stop;
-        }
+    stopped_costs(choice, cost, costs);
+    *out_cost = last ? costs[cheapest] : INFINITY;
+    for (size_t stop = 0; stop < CHOICE_STOPS && !last; stop++) {
+        if (!(costs[stop] < *out_cost))
+            continue;
+        *out_cost = costs[stop];
+        cheapest = stop;
     }
     return cheapest;
 }
@@ -283,7 +320,7 @@ static void add_line(struct outlook *outlook, const struct choice *choice, size_
     double level = choice->mean[batch] +
                    0.5 * (at(choice, batch, batch) - slope * slope + belief->scatter[batch]) + penalty;
 
-    if (outlook->count > 0 && level - outlook->level[0] >= nodes[HALF] * fabs(slope - outlook->slope[0]))
+    if (outlook->count > 0 && level - outlook->level[0] >= nodes[NODES - 1] * fabs(slope - outlook->slope[0]))
         return;
     outlook->level[outlook->count] = level;
     outlook->slope[outlook->count++] = slope;
@@ -309,8 +346,8 @@ static void look_out(const struct choice *choice, size_t batch, uint32_t runs, s
     }
 }
 
-/* Returns by how much the best of all lines is below that of the best known batch size, at one outcome. */
-static double improvement(const struct outlook *outlook, double z)
+/* Gives the best known one's log cost at one outcome, and the least of all. */
+static void outcome(const struct outlook *outlook, double z, double *out_known, double *out_least)
 {
     double known = outlook->level[0] + outlook->slope[0] * z, least = known;
 
@@ -319,20 +356,26 @@ static double improvement(const struct outlook *outlook, double z)
 
         least = line < least ? line : least;
     }
-    return least < known ? portable_exp(known) - portable_exp(least) : 0.0;
+    *out_known = known;
+    *out_least = least;
 }
 
-/* Returns the expected improvement by outcomes below z. */
+/* Returns the expected improvement on the best known batch size by outcomes below z. */
 static double expected_improvement(const struct outlook *outlook, double highest_z)
 {
-    double sum = highest_z >= 0.0 ? node_weights[0] * improvement(outlook, 0.0) : 0.0;
+    double costs[2 * NODES], weights[NODES], sum = 0.0;
+    size_t count = 0;
 
-    for (size_t i = 1; i <= HALF && outlook->count > 1; i++) {
-        if (-nodes[i] <= highest_z)
-            sum += node_weights[i] * improvement(outlook, -nodes[i]);
-        if (nodes[i] <= highest_z)
-            sum += node_weights[i] * improvement(outlook, nodes[i]);
+    for (size_t i = 0; i < NODES && outlook->count > 1; i++) {
+        double *known = &costs[2 * count], *least = known + 1;
+
+        outcome(outlook, nodes[i], known, least);
+        weights[count] = node_weights[i];
+        count += nodes[i] <= highest_z && *least < *known;
     }
+    portable_exp_all(costs, 2 * count);
+    for (size_t i = 0; i < count; i++)
+        sum += weights[i] * (costs[2 * i] - costs[2 * i + 1]);
     return sum;
 }
 
@@ -358,7 +401,7 @@ static double narrowing_gain(const struct choice *choice, uint32_t runs)
 
         if (!pair->held || belief_reached(question->belief, i) == 0 || question->cannot_run[i])
             continue;
-        known = portable_exp(log_expected(choice, i) - pair->log_cost + pair->log_cost_known);
+        known = portable_exp(choice_log_expected(choice, i) - pair->log_cost + pair->log_cost_known);
         if (known < choice->best_cost)
             most = fmax(most, (choice->best_cost - known) *
                                   pair_narrowing(pair, question->belief, i, question->default_batch, runs));
@@ -375,16 +418,17 @@ struct trial_worth choice_worth(const struct choice *choice, size_t batch)
                                                ? sizeof repeats / sizeof repeats[0]
                                                : 1;
     bool is_reference = choice->question.pairs != NULL && batch == choice->question.default_batch;
-    double highest_z,
+    double highest_z, price,
         horizon = choice->question.prospect.horizon * (is_doubted(choice, batch) ? doubt_gain : 1.0);
 
     worth.expected_cost = choice->best_cost;
-    if (batch != choice->best && is_reference) /* only if it is let run does it tell of the bound */
-        worth.expected_cost = stopped_cost(choice, &cost, stop);
-    else if (batch != choice->best)
-        stop = cheapest_stop(choice, &cost, &worth.expected_cost);
-    worth.stop_cost = choice->stops[stop] * choice->best_cost;
-    highest_z = (choice->log_stops[stop] + choice->log_best_cost - cost.mean) / cost.deviation;
+    if (batch != choice->best) /* only if it is let run does the reference tell of the bound */
+        stop = cheapest_stop(choice, &cost, is_reference, &worth.expected_cost);
+    worth.stop_cost = choice_stops[stop] * choice->best_cost;
+    price = worth.expected_cost - choice->best_cost;
+    if (choice->question.pairs != NULL && pair_is_beyond(&choice->question.pairs[batch]))
+        price = fmax(price, 0.0); /* what it saves by breaking the bound is no gain */
+    highest_z = stop_z(choice, &cost, stop);
     for (size_t i = 0; i < most; i++) {
         double runs = (double)repeats[i], gain, net;
         struct outlook outlook;
@@ -394,7 +438,7 @@ struct trial_worth choice_worth(const struct choice *choice, size_t batch)
                expected_improvement(&outlook, highest_z);
         if (is_reference)
             gain += (1.0 - cost.failure) * normal_below(highest_z) * narrowing_gain(choice, repeats[i]);
-        net = horizon * gain - runs * (worth.expected_cost - choice->best_cost);
+        net = horizon * gain - runs * price;
         if (net > worth.net) {
             worth.net = net;
             worth.gain = gain;
@@ -404,24 +448,14 @@ struct trial_worth choice_worth(const struct choice *choice, size_t batch)
     return worth;
 }
 
-size_t choice_least_doubtful(const struct choice *choice, const uint64_t *early)
+bool choice_may_explore(const struct choice *choice)
 {
     const struct choice_question *question = &choice->question;
-    size_t count = question->belief->count, start = question->default_batch, chosen = count;
-    uint64_t least = 0, nearest = 0;
+    uint64_t explorers = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        uint64_t steps = i < start ? start - i : i - start;
-        uint64_t doubt = 2 * (question->belief->arms[i].failures + early[i]) + steps;
-
-        if (question->cannot_run[i] ||
-            (chosen != count && (doubt > least || (doubt == least && steps >= nearest))))
-            continue;
-        chosen = i;
-        least = doubt;
-        nearest = steps;
-    }
-    return chosen;
+    for (size_t i = 0; i < question->belief->count && question->pending != NULL; i++)
+        explorers += i == choice->best ? 0 : question->pending[i];
+    return explorers < question->explorers;
 }
 
 size_t choice_most_worth(const struct choice *choice)
@@ -429,7 +463,7 @@ size_t choice_most_worth(const struct choice *choice)
     size_t most = choice->best;
     double net = 0.0;
 
-    for (size_t i = 0; i < choice->question.belief->count; i++) {
+    for (size_t i = 0; i < choice->question.belief->count && choice_may_explore(choice); i++) {
         double worth;
 
         if (choice->question.cannot_run[i] || !choice_is_near(choice, i))

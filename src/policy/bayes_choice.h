@@ -33,23 +33,28 @@
  * Within a bound on the slowdown (pair_bound.h) a run costs what it costs at the limit that the bound
  * leaves its batch size, and only a batch size that keeps the bound can be the best known one. A trial of
  * another one brings its gain with the probability that it keeps the bound once the trials have ended,
- * and is not begun where that cannot be. A run of the default narrows the doubt about the slowdown of all
- * others, and so brings limits and batch sizes within the bound that are kept out by that doubt. If none
- * keeps the bound, the one that is nearest to it counts.
+ * and is not begun where that cannot be; what it saves by breaking the bound for certain counts for nothing.
+ * A run of the default narrows the doubt about the slowdown of all others, and so brings limits and batch
+ * sizes within the bound that are kept out by that doubt. If none keeps the bound, the one that is nearest to
+ * it counts.
  *
  * Pure and deterministic, the same bits on every machine.
  */
 enum { CHOICE_STOPS = 11 };
 
+/* tau / V, and the logarithms: from ln 1.1 to ln 3 in equal steps. */
+extern const double choice_stops[CHOICE_STOPS], choice_log_stops[CHOICE_STOPS];
+
 struct choice_question {
     const struct belief *belief;
     const bool *cannot_run;  /* per batch size */
     const uint32_t *pending; /* per batch size: trials that run; NULL: none */
+    uint32_t explorers;      /* how many trials may run beside each other at others than the best known one */
     struct bayes_prospect prospect;
     double profile_extra;           /* what a profile costs beyond its epoch, as a share of an epoch's cost */
     const struct epoch_cost *exact; /* NULL: only what the belief has */
     const struct pair *pairs; /* per batch size: what a bound on the slowdown leaves of it; NULL: no bound */
-    size_t default_batch;     /* with pairs */
+    size_t default_batch;
 };
 
 /* What a question comes to for all batch sizes. */
@@ -58,11 +63,9 @@ struct choice {
     size_t best;      /* the best known batch size; the belief's count if none reached its target */
     double best_cost; /* V */
     double log_best_cost;
-    double stops[CHOICE_STOPS];     /* tau / V */
-    double log_stops[CHOICE_STOPS]; /* their logarithms */
-    double *mean;                   /* borrowed: of log cost */
-    double *covariance;             /* borrowed: of log cost, pending trials counted */
-    double *penalty;                /* borrowed: log of the factor for failures */
+    double *mean;       /* borrowed: of log cost */
+    double *covariance; /* borrowed: of log cost, pending trials counted; a triangle */
+    double *penalty;    /* borrowed: log of the factor for failures */
 };
 
 /* What a trial is worth. */
@@ -74,14 +77,18 @@ struct trial_worth {
     double net;           /* what the trial is worth beyond running the best known batch size */
 };
 
-/* How much memory `choice_open` needs for `count` batch sizes, in doubles. */
-static inline size_t choice_room(size_t count)
-{
-    return count * (count + 2);
-}
+/* Room for a choice, for the caller's stack. */
+struct choice_room {
+    double mean[LAW_BATCHES_MAX], penalty[LAW_BATCHES_MAX];
+    double covariance[LAW_BATCHES_MAX * (LAW_BATCHES_MAX + 1) / 2];
+    struct pair pairs[LAW_BATCHES_MAX];
+};
 
-/* Answers the question for all; `room` has choice_room doubles, which the choice borrows. */
-struct choice choice_open(const struct choice_question *question, double *room);
+/* Answers the question for all. The choice borrows the room, which may hold the question's pairs. */
+struct choice choice_open(const struct choice_question *question, struct choice_room *room);
+
+/* Returns the logarithm of a run's expected cost. */
+double choice_log_expected(const struct choice *choice, size_t batch);
 
 /* Returns what a trial of this batch size is worth; some batch size must have reached its target. */
 struct trial_worth choice_worth(const struct choice *choice, size_t batch);
@@ -108,7 +115,22 @@ bool choice_explain(const struct choice *choice, double best_stop, struct batch_
  */
 size_t choice_least_doubtful(const struct choice *choice, const uint64_t *early);
 
-/* Returns the batch size whose trial is worth most, or the best known one if none is worth its cost. */
+/* Returns whether nothing was observed here, nor runs. */
+bool choice_begins(const struct choice *choice);
+
+/*
+ * For as long as that is so: returns the best known batch size, or the default if that should cost less. A
+ * past alone does not say what a trial here is worth.
+ */
+size_t choice_first(const struct choice *choice);
+
+/* Returns whether one more trial may explore beside those that run. */
+bool choice_may_explore(const struct choice *choice);
+
+/*
+ * Returns the batch size whose trial is worth most, or the best known one if none is worth its cost or no
+ * more may explore.
+ */
 size_t choice_most_worth(const struct choice *choice);
 
 #endif

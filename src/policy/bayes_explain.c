@@ -9,7 +9,7 @@ static struct batch_outlook outlook_of(const struct choice *choice, size_t batch
 {
     const struct belief *belief = choice->question.belief;
     const struct trial_worth worth = choice_worth(choice, batch);
-    double doubt = fmax(choice->covariance[batch * belief->count + batch], 0.0);
+    double doubt = fmax(choice->covariance[triangle_at(batch, batch)], 0.0);
     double scatter = belief->scatter[batch];
 
     return (struct batch_outlook){
@@ -24,7 +24,8 @@ static struct batch_outlook outlook_of(const struct choice *choice, size_t batch
         .worth = worth.net,
         .runs = worth.runs,
         .is_best = batch == choice->best,
-        .may_run = !choice->question.cannot_run[batch] && choice_is_near(choice, batch),
+        .may_run = !choice->question.cannot_run[batch] && choice_is_near(choice, batch) &&
+                   (batch == choice->best || choice_may_explore(choice)),
     };
 }
 

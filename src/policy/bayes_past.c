@@ -6,11 +6,12 @@
 
 #include "base/math/cholesky.h"
 #include "base/math/portable_math.h"
+#include "base/math/triangle.h"
 
 const struct past_trust past_trusts[] = {
     [PAST_HARDWARE] = {.holds = 0.95, .level_sd = 0.15, .epochs_sd = 0.05, .cost_sd = 0.15, .vouches = true},
     [PAST_REVISION] = {.holds = 0.7, .level_sd = 10.0, .epochs_sd = 0.1, .cost_sd = 0.1},
-    [PAST_JOB] = {.holds = 0.5, .level_sd = 10.0, .epochs_sd = 0.2, .cost_sd = 0.2},
+    [PAST_JOB] = {.holds = 0.1, .level_sd = 10.0, .epochs_sd = 0.2, .cost_sd = 0.2},
 };
 _Static_assert(sizeof past_trusts / sizeof past_trusts[0] == PAST_KINDS, "one for every kind");
 
@@ -20,24 +21,23 @@ static const double least_level_sd = 0.5; /* of a past that does not hold: its l
 
 bool belief_past_init(struct belief_past *past, size_t count, struct arena *arena)
 {
-    if (past->room != NULL)
+    if (past->cost.covariance != NULL)
         return true;
     past->tallies = arena_alloc(arena, count, sizeof past->tallies[0]);
     past->epochs.mean = arena_alloc(arena, count, sizeof(double));
-    past->epochs.covariance = arena_alloc(arena, count * count, sizeof(double));
+    past->epochs.covariance = arena_alloc(arena, triangle_size(count), sizeof(double));
     past->cost.mean = arena_alloc(arena, count, sizeof(double));
-    past->cost.covariance = arena_alloc(arena, count * count, sizeof(double));
     if (past->tallies == NULL || past->epochs.mean == NULL || past->epochs.covariance == NULL ||
-        past->cost.mean == NULL || past->cost.covariance == NULL)
+        past->cost.mean == NULL)
         return false;
-    past->room = arena_alloc(arena, count * (3 * count + 2), sizeof(double));
-    return past->room != NULL;
+    past->cost.covariance = arena_alloc(arena, triangle_size(count), sizeof(double));
+    return past->cost.covariance != NULL;
 }
 
 void past_view_note(struct past_view *view, const double *mean, const double *covariance, size_t count)
 {
     memcpy(view->mean, mean, count * sizeof mean[0]);
-    memcpy(view->covariance, covariance, count * count * sizeof covariance[0]);
+    memcpy(view->covariance, covariance, triangle_size(count) * sizeof covariance[0]);
     view->weight = 1.0;
 }
 
@@ -51,9 +51,12 @@ static void widen(const struct past_view *view, const struct law_mixture *law, d
     double level = level_sd * level_sd, nugget = law->prior->nugget * law->prior->nugget;
 
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < n; j++)
-            covariance[i * n + j] = view->covariance[i * n + j] + level + sd * sd * law->likeness[i * n + j] +
-                                    (i == j ? nugget : 0.0);
+        for (size_t j = 0; j <= i; j++) {
+            size_t at = triangle_at(i, j);
+
+            covariance[at] =
+                view->covariance[at] + level + sd * sd * law->likeness[i * n + j] + (i == j ? nugget : 0.0);
+        }
     }
 }
 
@@ -61,13 +64,14 @@ static void widen(const struct past_view *view, const struct law_mixture *law, d
 struct conditioning {
     size_t n, observed_count;
     size_t observed[LAW_BATCHES_MAX];
-    double *mean, *covariance;
-    double *factor; /* [observed][observed] */
-    double *solved; /* [observed][1 + n]: of the distances from the mean, of the covariances */
+    double mean[LAW_BATCHES_MAX], covariance[LAW_BATCHES_MAX * (LAW_BATCHES_MAX + 1) / 2];
+    double factor[LAW_BATCHES_MAX * LAW_BATCHES_MAX];       /* [observed][observed] */
+    double solved[LAW_BATCHES_MAX * (1 + LAW_BATCHES_MAX)]; /* [observed][1 + n]: of the distances from the
+                                                               mean, of the covariances */
 };
 
 /* Subtracts from mean and covariance what the evidence told. */
-static void subtract(const struct conditioning *of)
+static void subtract(struct conditioning *of)
 {
     size_t n = of->n;
 
@@ -76,8 +80,8 @@ static void subtract(const struct conditioning *of)
 
         for (size_t i = 0; i < n; i++) {
             of->mean[i] += solved[0] * solved[1 + i];
-            for (size_t j = 0; j < n; j++)
-                of->covariance[i * n + j] -= solved[1 + i] * solved[1 + j];
+            for (size_t j = 0; j <= i; j++)
+                of->covariance[triangle_at(i, j)] -= solved[1 + i] * solved[1 + j];
         }
     }
 }
@@ -93,9 +97,10 @@ static double condition(struct conditioning *of, const struct law_evidence *evid
         double *right = &of->solved[row * (1 + n)];
 
         right[0] = evidence[i].value - of->mean[i];
-        memcpy(&right[1], &of->covariance[i * n], n * sizeof right[0]);
+        for (size_t j = 0; j < n; j++)
+            right[1 + j] = of->covariance[triangle_at(i, j)];
         for (size_t column = 0; column <= row; column++)
-            of->factor[row * count + column] = of->covariance[i * n + of->observed[column]];
+            of->factor[row * count + column] = of->covariance[triangle_at(i, of->observed[column])];
         of->factor[row * count + row] += 1.0 / evidence[i].precision;
     }
     log_likelihood -= cholesky_factor(of->factor, count);
@@ -112,10 +117,13 @@ static void match(double weight, const struct conditioning *first, double *mean,
     size_t n = first->n;
 
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < n; j++)
-            covariance[i * n + j] =
-                weight * first->covariance[i * n + j] + (1.0 - weight) * covariance[i * n + j] +
+        for (size_t j = 0; j <= i; j++) {
+            size_t at = triangle_at(i, j);
+
+            covariance[at] =
+                weight * first->covariance[at] + (1.0 - weight) * covariance[at] +
                 weight * (1.0 - weight) * (first->mean[i] - mean[i]) * (first->mean[j] - mean[j]);
+        }
     }
     for (size_t i = 0; i < n; i++)
         mean[i] += weight * (first->mean[i] - mean[i]);
@@ -127,16 +135,14 @@ static void mix(struct belief_past *past, struct past_view *view, double level_s
 {
     double holds = past_trusts[past->kind].holds, log_odds;
     size_t n = fit->law->count;
-    struct conditioning first = {.n = n};
+    struct conditioning first;
 
+    first.n = n;
+    first.observed_count = 0;
     for (size_t i = 0; i < n; i++) {
         if (fit->evidence[i].precision > 0.0)
             first.observed[first.observed_count++] = i;
     }
-    first.mean = past->room;
-    first.covariance = first.mean + n;
-    first.factor = first.covariance + n * n;
-    first.solved = first.factor + n * n;
     memcpy(first.mean, view->mean, n * sizeof first.mean[0]);
     widen(view, fit->law, first.observed_count > 0 ? level_sd : 0.0, residual_sd, first.covariance);
     view->weight = 1.0;
@@ -173,6 +179,15 @@ bool belief_past_likely(const struct belief_past *past)
 uint64_t belief_past_vouched(const struct belief_past *past, size_t batch)
 {
     return past_trusts[past->kind].vouches ? belief_past_tally(past, batch)->reached : 0;
+}
+
+uint64_t belief_past_runs(const struct belief_past *past, size_t count)
+{
+    uint64_t runs = 0;
+
+    for (size_t i = 0; i < count; i++)
+        runs += belief_past_vouched(past, i);
+    return runs;
 }
 
 const struct past_tally *belief_past_tally(const struct belief_past *past, size_t batch)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/bytes.h"
-#include "policy/law_mixture.h"
+#include "policy/law/law_mixture.h"
 #include "policy/past.h"
 
 /*
@@ -35,7 +35,7 @@ extern const struct past_trust past_trusts[PAST_KINDS];
 
 /* A part of the second opinion: of log epochs, or of the log cost of an epoch. */
 struct past_view {
-    double *mean, *covariance; /* what there was believed at last */
+    double *mean, *covariance; /* what there was believed at last; a triangle (base/math/triangle.h) */
     double weight;             /* that it holds, given what was observed here */
 };
 
@@ -45,7 +45,6 @@ struct belief_past {
     enum past_kind kind;
     struct past_tally *tallies; /* per batch size */
     struct past_view epochs, cost;
-    double *room;
 };
 
 /* Makes room for `count` batch sizes, once. Returns whether the arena had it. */
@@ -59,7 +58,7 @@ struct past_fit {
     const struct law_mixture *law;
     const struct law_evidence *evidence;
     double log_likelihood;     /* of the evidence under the laws */
-    double *mean, *covariance; /* replaced by those of both */
+    double *mean, *covariance; /* replaced by those of both; a triangle */
 };
 
 /* Mix the second opinion in, if one was brought. */
@@ -71,6 +70,9 @@ bool belief_past_likely(const struct belief_past *past);
 
 /* Returns how many runs of the past are evidence that a batch size reaches its target here. */
 uint64_t belief_past_vouched(const struct belief_past *past, size_t batch);
+
+/* Returns the sum of these runs over all `count` batch sizes. */
+uint64_t belief_past_runs(const struct belief_past *past, size_t count);
 
 /* Returns what the past showed of a batch size, while it is trusted; else nothing. */
 const struct past_tally *belief_past_tally(const struct belief_past *past, size_t batch);

@@ -6,13 +6,12 @@
  *
  * - The first recurrence runs the default without a bound; so does each until one reached its target.
  * - A past that was brought (bayes_past.h) is no evidence that a batch size reaches its target, unless only
- *   the hardware differs: then the first recurrence runs what was best there.
- * - Within a bound on the slowdown the default runs first in any case (pair_bound.h).
- * - A retry runs the best known batch size: it never explores.
+ *   the hardware differs: then the first recurrence runs what is best by it, or the default.
+ * - Within a bound on the slowdown the default runs first in any case, without a bound (pair_bound.h).
+ * - A retry runs the best known batch size, as do new trials while enough others explore.
  * - A new batch size that its profile shows not to be worth the trial is left: at once where the
  *   profile is a part of the first epoch (policy_parameters.profile_window), else after that epoch.
- * - How many recurrences are still expected is learnt from how many there were, and now and then one
- *   doubts the belief (bayes_prospect_of).
+ * - How many recurrences are still expected, and when one doubts the belief, is learnt (bayes_prospect_of).
  * - The best known batch size is stopped at 3 V. Each time that happens the bound doubles, and it
  *   halves when a run that reached its target would have fitted below the half. So a job whose
  *   costs all rise is neither stopped for ever nor once in each recurrence.
@@ -26,10 +25,11 @@
 #include "policy/bayes_choice.h"
 #include "policy/early_stopping.h"
 
-enum { DOUBLINGS_MAX = 60 };
+enum { DOUBLINGS_MAX = 60, EARLY_BY_CHANCE = 2 };
 
-static const double unknown_profile_extra = 0.15; /* until there is a profile to learn it from */
-static const double best_known_stop = 3.0;        /* of its expected cost */
+static const double unknown_profile_extra = 0.15;     /* until there is a profile to learn it from */
+static const double best_known_stop = 3.0;            /* of its expected cost */
+static const struct bayes_prospect known_alone = {0}; /* without a look ahead */
 
 struct bayes_state {
     const struct job_spec *spec;
@@ -46,9 +46,7 @@ struct bayes_state {
     bool *given_up;
     uint32_t *pending;       /* per batch size: trials that run */
     uint64_t *early;         /* per batch size: trials that ended by themselves before their target */
-    double *room;            /* for a choice: nothing stays in it */
     struct pair_bound bound; /* arms are NULL without a bound on the slowdown */
-    struct pair *pairs;      /* per batch size, for a choice; NULL without */
 };
 
 static int check(const struct job_spec *spec, const struct policy_parameters *parameters,
@@ -102,19 +100,19 @@ static int bayes_create(const struct batch_policy *self, const struct job_spec *
         .given_up = arena_alloc(arena, count, sizeof state->given_up[0]),
         .pending = arena_alloc(arena, count, sizeof state->pending[0]),
         .early = arena_alloc(arena, count, sizeof state->early[0]),
-        .room = arena_alloc(arena, choice_room(count), sizeof state->room[0]),
     };
     if (state->cannot_run == NULL || state->given_up == NULL || state->pending == NULL ||
-        state->early == NULL || state->room == NULL ||
+        state->early == NULL ||
+        (is_bounded(spec, parameters) && !pair_bound_init(&state->bound, spec, arena)) ||
         !belief_init(&state->belief, &belief_prior_default, sizes, count, spec->default_batch, arena))
         return error_no_memory(out_error);
-    if (is_bounded(spec, parameters)) {
-        state->pairs = arena_alloc(arena, count, sizeof state->pairs[0]);
-        if (state->pairs == NULL || !pair_bound_init(&state->bound, spec, arena))
-            return error_no_memory(out_error);
-    }
     *out_state = state;
     return 0;
+}
+
+static void bayes_destroy(void *state)
+{
+    belief_deinit(&((struct bayes_state *)state)->belief);
 }
 
 /*
@@ -122,34 +120,33 @@ static int bayes_create(const struct batch_policy *self, const struct job_spec *
  * the belief has all that is known of costs.
  */
 static struct choice open_choice(const struct bayes_state *state, const uint32_t *pending,
-                                 const struct epoch_cost *exact, struct bayes_prospect prospect)
+                                 const struct epoch_cost *exact, struct bayes_prospect prospect,
+                                 struct choice_room *room)
 {
     const struct choice_question question = {
-        .pairs = pair_bound_open(&state->bound, &state->belief, exact, state->pairs),
+        .pairs = pair_bound_open(&state->bound, &state->belief, exact,
+                                 state->bound.arms != NULL ? room->pairs : NULL),
         .default_batch = state->spec->default_batch,
         .belief = &state->belief,
         .cannot_run = state->cannot_run,
         .pending = pending,
         .prospect = prospect,
         .exact = exact,
-        .profile_extra = state->profile_window > 0.0 ? state->profile_extra * state->profile_window
-                                                     : state->profile_extra};
+        .profile_extra = state->profile_extra * (state->profile_window > 0.0 ? state->profile_window : 1.0)};
 
-    return choice_open(&question, state->room);
+    return choice_open(&question, room);
 }
 
 /* Answers for the trial that is chosen next. */
-static struct choice open_next(const struct bayes_state *state, const struct batch_question *question)
+static struct choice open_next(const struct bayes_state *state, const struct batch_question *question,
+                               struct choice_room *room)
 {
-    return open_choice(
-        state, state->pending, NULL,
-        bayes_prospect_of(&state->course, state->horizon, question->recurrences_left - 1.0, false));
-}
+    const struct bayes_prospect prospect =
+        bayes_prospect_of(&state->course, state->horizon, question->recurrences_left - 1.0, false);
+    struct choice choice = open_choice(state, state->pending, NULL, prospect, room);
 
-/* Answers for what has been observed, without a look ahead. */
-static struct choice open_known(const struct bayes_state *state)
-{
-    return open_choice(state, NULL, NULL, (struct bayes_prospect){0});
+    choice.question.explorers = question->explorers;
+    return choice;
 }
 
 /* ---- the fold ---- */
@@ -180,7 +177,7 @@ static void fold_profile(struct bayes_state *state, const struct profile_measure
     if (!(best > 0.0) || !isfinite(sum))
         return;
     fold_window(state, measured);
-    if (state->pairs != NULL)
+    if (state->bound.arms != NULL)
         best = pair_bound_least_cost(&state->bound, measured);
     state->profile_extra = fmax(sum / ((double)measured->count * best) - 1.0, 0.0);
     belief_take_cost(&state->belief, measured->batch, best * measured->units_per_epoch, true);
@@ -196,7 +193,8 @@ static double best_known_bound(const struct choice *choice, uint32_t doublings)
 /* Halves the bound of the best known batch size while a run of this cost would have fitted below the half. */
 static void tighten(struct bayes_state *state, size_t batch, double cost)
 {
-    const struct choice choice = open_known(state);
+    struct choice_room room;
+    const struct choice choice = open_choice(state, NULL, NULL, known_alone, &room);
 
     while (batch == choice.best && state->doublings > 0 &&
            cost <= best_known_bound(&choice, state->doublings - 1))
@@ -209,13 +207,14 @@ static void fold_reached(struct bayes_state *state, const struct trial_ended *en
     if (state->doublings > 0)
         tighten(state, ended->batch, cost);
     belief_take_reached(&state->belief, ended->batch, ended->epochs);
-    bayes_course_reach(&state->course);
+    bayes_course_reach(&state->course, belief_past_runs(&state->belief.past, state->belief.count));
 }
 
 /* Takes in a run that did not reach its target; `cost` is that of the run. */
 static void fold_missed(struct bayes_state *state, const struct trial_ended *ended, double cost)
 {
-    const struct choice choice = open_known(state);
+    struct choice_room room;
+    const struct choice choice = open_choice(state, NULL, NULL, known_alone, &room);
     bool failed = ended->epochs >= (double)state->spec->max_epochs || choice.best == state->belief.count ||
                   cost >= choice.best_cost;
 
@@ -224,18 +223,22 @@ static void fold_missed(struct bayes_state *state, const struct trial_ended *end
     belief_take_stopped(&state->belief, ended->batch, ended->epochs, failed);
 }
 
-/* Takes in a run that ended by itself: it shows only that its target needs more epochs. */
+/*
+ * Takes in a run that ended by itself: it shows that its target needs more epochs. Where that happens again
+ * and again at a batch size that never reached its target, it fails there.
+ */
 static void fold_early(struct bayes_state *state, const struct trial_ended *ended)
 {
-    state->early[ended->batch]++;
-    belief_take_stopped(&state->belief, ended->batch, ended->epochs, false);
+    bool failed =
+        state->early[ended->batch]++ >= EARLY_BY_CHANCE && state->belief.arms[ended->batch].reached == 0;
+
+    belief_take_stopped(&state->belief, ended->batch, ended->epochs, failed);
 }
 
 static void fold_ended(struct bayes_state *state, const struct trial_ended *ended)
 {
-    const struct job_spec *spec = state->spec;
     struct belief_arm *arm = &state->belief.arms[ended->batch];
-    double cost = fly_cost(spec->eta, spec->max_power_w, ended->energy_j, ended->time_s);
+    double cost = fly_cost(state->spec->eta, state->spec->max_power_w, ended->energy_j, ended->time_s);
 
     if (!ended->late && state->pending[ended->batch] > 0)
         state->pending[ended->batch]--;
@@ -262,8 +265,7 @@ static void fold_ended(struct bayes_state *state, const struct trial_ended *ende
  */
 static void fold_seen(struct bayes_state *state, const struct trial_ended *ended)
 {
-    const struct job_spec *spec = state->spec;
-    double cost = fly_cost(spec->eta, spec->max_power_w, ended->energy_j, ended->time_s);
+    double cost = fly_cost(state->spec->eta, state->spec->max_power_w, ended->energy_j, ended->time_s);
 
     if (ended->outcome != TRIAL_REACHED || !(ended->epochs > 0.0) || !isfinite(ended->epochs))
         return;
@@ -295,22 +297,18 @@ static void bayes_fold(void *opaque, const struct event *event)
         break;
     case EVENT_PROFILE_MEASURED:
         fold_profile(state, event->measured);
-        if (state->pairs != NULL)
+        if (state->bound.arms != NULL)
             pair_bound_take_profile(&state->bound, event->measured, state->pending[event->measured->batch]);
         break;
     case EVENT_PROFILE_KEPT:
-        if (state->pairs != NULL)
+        if (state->bound.arms != NULL)
             pair_bound_keep_profile(&state->bound, event->measured);
         break;
     case EVENT_TRIAL_ENDED:
-        if (state->pairs != NULL)
-            pair_bound_take_ended(&state->bound, event->ended);
-        fold_ended(state, event->ended);
-        break;
     case EVENT_TRIAL_SEEN:
-        if (state->pairs != NULL)
+        if (state->bound.arms != NULL)
             pair_bound_take_ended(&state->bound, event->ended);
-        fold_seen(state, event->ended);
+        (event->kind == EVENT_TRIAL_ENDED ? fold_ended : fold_seen)(state, event->ended);
         break;
     case EVENT_BATCHES_EXCLUDED:
         state->excluded = event->first_excluded;
@@ -331,22 +329,24 @@ static void bayes_fold(void *opaque, const struct event *event)
 /* ---- the choice ---- */
 
 /*
- * Returns whether the default must run before anything else: a bound is on the slowdown against what it
- * takes here, whatever a past tells. One that failed is not insisted on.
+ * Returns whether what the default takes here is still to be seen: a bound is on the slowdown against that,
+ * whatever a past tells. A default that failed is not insisted on.
  */
 static bool lacks_reference(const struct bayes_state *state)
 {
     size_t base = state->spec->default_batch;
 
-    return state->pairs != NULL && !state->cannot_run[base] && state->pending[base] == 0 &&
-           state->bound.arms[base].reached == 0 && state->belief.arms[base].failures == 0;
+    return state->bound.arms != NULL && state->bound.arms[base].reached == 0 &&
+           state->belief.arms[base].failures == 0;
 }
 
 static int bayes_propose(const void *opaque, const struct batch_question *question,
                          struct proposal *out_proposal, struct fly_error *out_error)
 {
     const struct bayes_state *state = opaque;
-    const struct choice choice = open_next(state, question);
+    struct choice_room room;
+    const struct choice choice = open_next(state, question, &room);
+    size_t base = state->spec->default_batch;
     struct proposal proposal = {.batch = choice.best,
                                 .limit_rule = LIMIT_PROFILED,
                                 .reason = REASON_BEST_SEEN,
@@ -355,11 +355,12 @@ static int bayes_propose(const void *opaque, const struct batch_question *questi
     if (choice.best == state->belief.count) {
         proposal.batch = choice_least_doubtful(&choice, state->early);
         proposal.reason = REASON_EXPLORE;
-    } else if (question->try_number == 0 && lacks_reference(state)) {
-        proposal.batch = state->spec->default_batch;
+    } else if (question->try_number == 0 && lacks_reference(state) && !state->cannot_run[base] &&
+               state->pending[base] == 0) {
+        proposal.batch = base;
         proposal.reason = REASON_EXPLORE;
     } else if (question->try_number == 0) {
-        proposal.batch = choice_most_worth(&choice);
+        proposal.batch = choice_begins(&choice) ? choice_first(&choice) : choice_most_worth(&choice);
         proposal.reason = proposal.batch == choice.best ? REASON_BEST_SEEN : REASON_EXPLORE;
     }
     if (proposal.batch == state->belief.count)
@@ -373,7 +374,8 @@ static bool bayes_explain(const void *opaque, const struct batch_question *quest
                           struct batch_outlook *outlooks)
 {
     const struct bayes_state *state = opaque;
-    const struct choice choice = open_next(state, question);
+    struct choice_room room;
+    const struct choice choice = open_next(state, question, &room);
 
     return choice_explain(&choice, best_known_bound(&choice, state->doublings), outlooks);
 }
@@ -384,12 +386,14 @@ static bool bayes_explain(const void *opaque, const struct batch_question *quest
  */
 static double stop_cost(const struct bayes_state *state, const struct epoch_cost *epoch, double following)
 {
+    struct choice_room room;
     const struct choice choice =
         open_choice(state, NULL, epoch->cost > 0.0 ? epoch : NULL,
-                    bayes_prospect_of(&state->course, state->horizon, following, true));
+                    bayes_prospect_of(&state->course, state->horizon, following, true), &room);
     struct trial_worth worth;
 
-    if (choice.best == state->belief.count)
+    if (choice.best == state->belief.count || (epoch->batch == state->spec->default_batch &&
+                                               (lacks_reference(state) || !belief_has_begun(&state->belief))))
         return INFINITY;
     if (epoch->batch == choice.best)
         return best_known_bound(&choice, state->doublings);
@@ -453,7 +457,7 @@ static void bayes_save(const void *opaque, struct buffer *bytes)
         bytes_put_u64(bytes, state->pending[i]);
     for (size_t i = 0; i < state->spec->batch_count; i++)
         bytes_put_u64(bytes, state->early[i]);
-    if (state->pairs != NULL)
+    if (state->bound.arms != NULL)
         pair_bound_save(&state->bound, bytes);
     belief_save(&state->belief, bytes);
 }
@@ -472,7 +476,7 @@ static bool bayes_load(void *opaque, struct bytes_reader *bytes)
     for (size_t i = 0; i < state->spec->batch_count; i++)
         state->early[i] = bytes_u64(bytes);
     bar(state);
-    if (state->pairs != NULL && !pair_bound_load(&state->bound, bytes))
+    if (state->bound.arms != NULL && !pair_bound_load(&state->bound, bytes))
         return false;
     return belief_load(&state->belief, bytes);
 }
@@ -484,6 +488,7 @@ const struct batch_policy batch_policy_bayes = {
     .guarded = true,
     .heeds_past = true,
     .create = bayes_create,
+    .destroy = bayes_destroy,
     .fold = bayes_fold,
     .propose = bayes_propose,
     .explain = bayes_explain,

@@ -229,12 +229,14 @@ static int begin_anew(struct decider *decider, struct fly_error *out_error)
     return 0;
 }
 
-/* Lets learning begin anew with the proposal by which the guard says so. */
+/* Tells the guard what was proposed by it. Lets learning begin anew where it says so. */
 static int heed_guard(struct decider *decider, const struct proposal *proposal, struct fly_error *out_error)
 {
     bool anew;
     int code = 0;
 
+    if (proposal->reason == REASON_GUARD_DOUBT)
+        guard_take_question(&decider->guard);
     if (proposal->reason != REASON_GUARD)
         return 0;
     anew = guard_begins_anew(&decider->guard);
@@ -250,8 +252,7 @@ bool decider_default_fails(const struct decider *decider)
     return decider->guarded && decider->guard.fails;
 }
 
-/* Returns the guard's reason to run the default; REASON_COUNT for none. */
-static enum reason guard_reason(const struct decider *decider, uint32_t try_number)
+enum reason decider_guard_reason(const struct decider *decider, uint32_t try_number)
 {
     static const enum reason reasons[] = {
         [GUARD_GO_ON] = REASON_COUNT, [GUARD_ASK] = REASON_GUARD_DOUBT, [GUARD_DEFAULT] = REASON_GUARD};
@@ -317,6 +318,12 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
     return code;
 }
 
+/* Returns how many trials may explore at the same time. */
+static uint32_t explorers_of(const struct decider *decider)
+{
+    return decider->guarded && decider->heeds_guard ? guard_explorers(&decider->guard) : UINT32_MAX;
+}
+
 int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t try_number,
                     struct proposal *out_proposal, struct fly_error *out_error)
 {
@@ -324,8 +331,9 @@ int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t
                                             .try_number = try_number,
                                             .trial = decider->trials,
                                             .in_flight = decider->trials - decider->ended,
+                                            .explorers = explorers_of(decider),
                                             .recurrences_left = decider->recurrences_left};
-    enum reason reason = guard_reason(decider, try_number);
+    enum reason reason = decider_guard_reason(decider, try_number);
 
     if (reason != REASON_COUNT) {
         *out_proposal = propose_default(decider, reason);
@@ -338,6 +346,7 @@ bool decider_explain(const struct decider *decider, struct batch_outlook *outloo
 {
     const struct batch_question question = {.trial = decider->trials,
                                             .in_flight = decider->trials - decider->ended,
+                                            .explorers = explorers_of(decider),
                                             .recurrences_left = decider->recurrences_left};
 
     return decider->policy->explain != NULL &&

@@ -68,7 +68,7 @@ struct decider {
     size_t excluded;     /* the first batch size that does not fit; batch_count if all fit */
 };
 
-enum { DECIDER_STATE_VERSION = 4 }; /* version of decider_save's format, besides the policy's own */
+enum { DECIDER_STATE_VERSION = 6 }; /* version of decider_save's format, besides the policy's own */
 
 /*
  * Borrows spec, policies and arena for the lifetime of the decider. Call decider_deinit, before
@@ -92,6 +92,9 @@ int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t
 
 /* Says what the policy expects of each batch size before a new recurrence, as batch_policy.explain. */
 bool decider_explain(const struct decider *decider, struct batch_outlook *outlooks);
+
+/* Returns the guard's reason to run the default at this try of a recurrence; REASON_COUNT for none. */
+enum reason decider_guard_reason(const struct decider *decider, uint32_t try_number);
 
 /* Returns whether the default no longer reaches its target, so that nothing is held against it. */
 bool decider_default_fails(const struct decider *decider);

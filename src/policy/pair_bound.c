@@ -14,6 +14,7 @@ enum { MOST_RUNS = 8 }; /* how many trials at once are weighed */
 static const double tolerated = 0.01980262729617973; /* ln 1.02 */
 static const double surely = 1.2815515655446004;     /* standard deviations, which leave 10 % */
 static const double hopeless = 1.6448536269514722;   /* standard deviations, which leave 5 % */
+static const double beyond = 3.0;                    /* standard deviations: certain */
 static const double hope = 0.5; /* standard deviations by which a guess may turn out better */
 static const double mean_runs =
     4.0; /* after so many the mean epochs count as much as what their scatter says */
@@ -164,10 +165,10 @@ static double log_epochs(const struct pair_bound *bound, const struct belief *be
 }
 
 /* Returns the variance of the difference of two batch sizes' values. */
-static double variance_between(const double *covariance, size_t count, size_t one, size_t other)
+static double variance_between(const double *covariance, size_t one, size_t other)
 {
-    return fmax(covariance[one * count + one] + covariance[other * count + other] -
-                    2.0 * covariance[one * count + other],
+    return fmax(covariance[triangle_at(one, one)] + covariance[triangle_at(other, other)] -
+                    2.0 * covariance[triangle_at(one, other)],
                 0.0);
 }
 
@@ -175,10 +176,9 @@ static double variance_between(const double *covariance, size_t count, size_t on
  */
 static double told_by(const struct belief *belief, size_t one, size_t other, uint32_t runs)
 {
-    size_t n = belief->count;
-    double own = belief->epochs_covariance[one * n + one], more = (double)runs,
+    double own = belief->epochs_covariance[triangle_at(one, one)], more = (double)runs,
            doubt = belief->prior->outlier / ((double)belief->arms[one].reached + more),
-           common = own - belief->epochs_covariance[one * n + other];
+           common = own - belief->epochs_covariance[triangle_at(one, other)];
 
     return common * common / (own + belief->scatter[one] / more + doubt * doubt);
 }
@@ -252,7 +252,7 @@ static void guess_point(const struct pair_bound *bound, const struct belief *bel
     const struct pair_arm *arm = &bound->arms[base];
     double log_slower = belief->cost_mean[batch] - belief->cost_mean[base];
 
-    pair->resolved = variance_between(belief->cost_covariance, belief->count, batch, base);
+    pair->resolved = variance_between(belief->cost_covariance, batch, base);
     pair->variance += pair->resolved;
     if (arm->count > 0) {
         choose_point(bound->spec, arm, portable_exp(log_allowed_s - log_slower) / level_of(arm),
@@ -267,7 +267,7 @@ static struct pair pair_of(const struct pair_bound *bound, const struct belief *
                            const struct pair_arm *arm)
 {
     const struct job_spec *spec = bound->spec;
-    size_t base = spec->default_batch, n = belief->count;
+    size_t base = spec->default_batch;
     double base_s = default_epoch_s(bound), level = level_of(arm), log_allowed_s;
     struct pair pair = {.keeps = true,
                         .point = arm->best,
@@ -277,7 +277,7 @@ static struct pair pair_of(const struct pair_bound *bound, const struct belief *
     if (batch == base || bound->arms[base].reached == 0 || !(base_s > 0.0))
         return pair;
     pair.held = true;
-    pair.variance = variance_between(belief->epochs_covariance, n, batch, base);
+    pair.variance = variance_between(belief->epochs_covariance, batch, base);
     log_allowed_s = portable_log(spec->objective->max_slowdown * base_s) + log_epochs(bound, belief, base) -
                     log_epochs(bound, belief, batch);
     if (arm->count > 0 && level > 0.0) {
@@ -335,6 +335,11 @@ double pair_chance(const struct pair *pair, const struct belief *belief, size_t 
     less = learned(pair, belief, batch, default_batch, runs);
     room = -pair->log_over - margin(pair->variance - less);
     return less > 0.0 ? normal_below(room / sqrt(less)) : 0.0;
+}
+
+bool pair_is_beyond(const struct pair *pair)
+{
+    return !pair->keeps && pair->log_over > beyond * sqrt(pair->variance);
 }
 
 double pair_narrowing(const struct pair *pair, const struct belief *belief, size_t batch,

@@ -111,6 +111,9 @@ const struct pair *pair_bound_open(const struct pair_bound *bound, const struct 
 double pair_chance(const struct pair *pair, const struct belief *belief, size_t batch, size_t default_batch,
                    uint32_t runs);
 
+/* Returns whether the batch size is beyond the bound at its fastest limit, by three standard deviations. */
+bool pair_is_beyond(const struct pair *pair);
+
 /*
  * How much of the doubt about a batch size's slowdown `runs` more runs of the default would take away, as a
  * share of the margin by which the bound must be kept.

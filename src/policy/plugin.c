@@ -114,7 +114,8 @@ static int check_head(const struct plugin *plugin, const char *symbol, const str
                          "plug-in '%.200s': '%s' has abi %u, and this program has %d; compile it again with "
                          "this version's flyball/plugin.h",
                          plugin->path, symbol, head->abi, FLY_PLUGIN_ABI);
-    if (head->size != size && head->size != first_size)
+    if (head->size < first_size || head->size > size ||
+        (head->size - first_size) % sizeof(void (*)(void)) != 0)
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "plug-in '%.200s': '%s' has size %u, and this program expects %zu; set it with "
                          "sizeof and compile it again with this version's flyball/plugin.h",
@@ -172,6 +173,22 @@ int plugin_open(const char *path, const char *symbol, size_t first_size, size_t 
     *out_plugin = plugin;
     *out_head = head;
     return 0;
+}
+
+int plugin_of_table(const struct plugin_head *head, size_t first_size, size_t size, struct plugin *out_plugin,
+                    struct fly_error *out_error)
+{
+    const char *name = head->name != NULL ? head->name : "";
+    struct plugin plugin = {.path = strdup(name), .name = strdup(name)};
+    int code = plugin.path != NULL && plugin.name != NULL ? 0 : error_no_memory(out_error);
+
+    if (code == 0)
+        code = check_head(&plugin, "the table", head, first_size, size, out_error);
+    if (code < 0)
+        plugin_close(&plugin);
+    else
+        *out_plugin = plugin;
+    return code;
 }
 
 void plugin_close(struct plugin *plugin)

@@ -39,12 +39,19 @@ extern void (*plugin_before_open)(void);
 
 /*
  * Loads the file and finds the table `symbol`, which lives as long as the plug-in. It has `size`
- * bytes, or `first_size` if it was compiled with the header's first version: then it lacks the
- * slots behind those. Errors as shared_object_open; FLY_EDATA if the symbol is missing or the name unusable,
- * FLY_EUNSUPPORTED for another interface version.
+ * bytes, or fewer if it was compiled with an older version of the header: then it lacks the last
+ * slots. The header's first version had `first_size`. Errors as shared_object_open; FLY_EDATA if the symbol
+ * is missing or the name unusable, FLY_EUNSUPPORTED for another interface version.
  */
 int plugin_open(const char *path, const char *symbol, size_t first_size, size_t size,
                 struct plugin *out_plugin, const struct plugin_head **out_head, struct fly_error *out_error);
+
+/*
+ * Checks a table of the program's own in the same way; its name stands for the path. Errors as above. The
+ * table stays until plugin_close.
+ */
+int plugin_of_table(const struct plugin_head *head, size_t first_size, size_t size, struct plugin *out_plugin,
+                    struct fly_error *out_error);
 
 /* Harmless on a zeroed struct. */
 void plugin_close(struct plugin *plugin);

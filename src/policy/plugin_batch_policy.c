@@ -9,7 +9,9 @@
 #include <flyball/cost.h>
 
 #include "base/math/philox.h"
+#include "base/math/portable_math.h"
 #include "base/math/ziggurat.h"
+#include "policy/past.h"
 
 /* Each draw of a plug-in gets room for the random blocks that rejections use up. */
 enum { POLICY_STREAM = 0, DRAW_SHIFT = 16, REASON_MAX = 101 };
@@ -20,7 +22,13 @@ struct plugin_state {
     struct fly_batch_job job;
     void *state; /* of the plug-in */
     struct philox_key key;
+    double profile_window, profile_steps; /* as in policy_parameters */
 };
+
+/* Whether the plug-in fills a slot. A table that was compiled with an older header ends before it. */
+#define HAS(self, slot)                                                                              \
+    ((self)->table->size >= offsetof(struct fly_batch_policy, slot) + sizeof((self)->table->slot) && \
+     (self)->table->slot != NULL)
 
 /* The random numbers of one trial. */
 struct trial_random {
@@ -51,7 +59,7 @@ static double random_normal(const struct fly_random *random, uint16_t draw)
 }
 
 /* Describes the job with the types of the public header. */
-static int describe_job(const struct job_spec *spec, const struct policy_parameters *parameters,
+static int describe_job(const struct job_spec *spec, const struct policy_parameters *parameters, void *data,
                         struct arena *arena, struct fly_batch_job *out_job)
 {
     struct fly_batch_choice *batches = arena_alloc(arena, spec->batch_count, sizeof batches[0]);
@@ -72,6 +80,13 @@ static int describe_job(const struct job_spec *spec, const struct policy_paramet
         .beta = parameters->beta,
         .window = parameters->window,
         .seed = parameters->seed,
+        .objective = spec->objective != NULL
+                         ? *spec->objective
+                         : (struct fly_objective){FLY_OBJECTIVE_COST, spec->eta, INFINITY},
+        .gpu_count = spec->gpu_count > 0 ? spec->gpu_count : 1,
+        .overlapping = parameters->overlapping,
+        .no_default = parameters->no_default,
+        .data = data,
     };
     return 0;
 }
@@ -86,11 +101,13 @@ static int plugin_create(const struct batch_policy *opaque, const struct job_spe
     char told[REASON_MAX] = "no reason given";
     int answer;
 
-    if (state == NULL || describe_job(spec, parameters, arena, &state->job) < 0)
+    if (state == NULL || describe_job(spec, parameters, self->data, arena, &state->job) < 0)
         return error_no_memory(out_error);
     state->self = self;
     state->spec = spec;
     state->key = philox_key(parameters->seed, spec->name);
+    state->profile_window = parameters->profile_window;
+    state->profile_steps = parameters->profile_steps;
     plugin_enter(&self->plugin, "create");
     answer = self->table->create(&state->job, &state->state, &reason);
     if (answer != 0 && reason != NULL)
@@ -117,18 +134,51 @@ static void plugin_destroy(void *opaque)
     plugin_leave();
 }
 
+/* Returns the share of an epoch in which a profile was measured. */
+static double profile_share(const struct plugin_state *state, const struct profile_measured *measured)
+{
+    if (state->profile_steps > 0.0 && measured->units_per_epoch > 1.0)
+        return fmin(state->profile_steps * (double)measured->count / measured->units_per_epoch, 1.0);
+    return state->profile_window > 0.0 ? state->profile_window : 1.0;
+}
+
+static struct fly_profile describe_profile(const struct plugin_state *state,
+                                           const struct profile_measured *measured)
+{
+    double units = measured->units_per_epoch > 0.0 ? measured->units_per_epoch : NAN;
+    struct fly_profile profile = {.batch = measured->batch,
+                                  .points = measured->points,
+                                  .count = measured->count,
+                                  .chosen = measured->best,
+                                  .units_per_epoch = units,
+                                  .window = profile_share(state, measured)};
+    double units_at_each = units * profile.window / (double)measured->count;
+
+    for (size_t i = 0; i < measured->count; i++) {
+        profile.energy_j += units_at_each * measured->points[i].power_w * measured->points[i].time_s;
+        profile.time_s += units_at_each * measured->points[i].time_s;
+    }
+    return profile;
+}
+
 static void fold_profile(struct plugin_state *state, const struct profile_measured *measured)
 {
     const struct plugin_batch_policy *self = state->self;
 
-    if (self->table->profile == NULL)
-        return;
-    plugin_enter(&self->plugin, "profile");
-    self->table->profile(state->state, measured->batch, measured->points, measured->count);
-    plugin_leave();
+    if (HAS(self, measure)) {
+        const struct fly_profile profile = describe_profile(state, measured);
+
+        plugin_enter(&self->plugin, "measure");
+        self->table->measure(state->state, &profile);
+        plugin_leave();
+    } else if (self->table->profile != NULL) {
+        plugin_enter(&self->plugin, "profile");
+        self->table->profile(state->state, measured->batch, measured->points, measured->count);
+        plugin_leave();
+    }
 }
 
-static void fold_ended(struct plugin_state *state, const struct trial_ended *ended)
+static struct fly_trial describe_trial(const struct plugin_state *state, const struct trial_ended *ended)
 {
     static const enum fly_trial_outcome outcomes[] = {[TRIAL_REACHED] = FLY_TRIAL_REACHED,
                                                       [TRIAL_NOT_REACHED] = FLY_TRIAL_NOT_REACHED,
@@ -137,8 +187,8 @@ static void fold_ended(struct plugin_state *state, const struct trial_ended *end
                                                       [TRIAL_OUT_OF_MEMORY] = FLY_TRIAL_OUT_OF_MEMORY,
                                                       [TRIAL_CRASHED] = FLY_TRIAL_CRASHED,
                                                       [TRIAL_EXPIRED] = FLY_TRIAL_EXPIRED};
-    const struct plugin_batch_policy *self = state->self;
-    const struct fly_trial trial = {
+
+    return (struct fly_trial){
         .recurrence = ended->recurrence,
         .try_number = ended->try_number,
         .batch = ended->batch,
@@ -148,12 +198,27 @@ static void fold_ended(struct plugin_state *state, const struct trial_ended *end
         .time_s = ended->time_s,
         .cost_j = fly_cost(state->spec->eta, state->spec->max_power_w, ended->energy_j, ended->time_s),
         .epochs = ended->epochs,
+        .trial = ended->trial,
+        .late = ended->late,
+        .crashed = ended->crashed,
+        .by_itself = ended->by_itself,
+        .dearer = ended->dearer,
     };
+}
 
-    if (self->table->observe == NULL)
+/* A trial that the policy proposed, or one that it only sees. */
+static void fold_trial(struct plugin_state *state, const struct trial_ended *ended, bool seen)
+{
+    const struct plugin_batch_policy *self = state->self;
+    const struct fly_trial trial = describe_trial(state, ended);
+    void (*take)(void *, const struct fly_trial *) = !seen            ? self->table->observe
+                                                     : HAS(self, see) ? self->table->see
+                                                                      : NULL;
+
+    if (take == NULL)
         return;
-    plugin_enter(&self->plugin, "observe");
-    self->table->observe(state->state, &trial);
+    plugin_enter(&self->plugin, seen ? "see" : "observe");
+    take(state->state, &trial);
     plugin_leave();
 }
 
@@ -161,11 +226,48 @@ static void fold_proposed(struct plugin_state *state, size_t batch)
 {
     const struct plugin_batch_policy *self = state->self;
 
-    if (self->table->size < sizeof *self->table || self->table->begin == NULL)
+    if (!HAS(self, begin))
         return;
     plugin_enter(&self->plugin, "begin");
     self->table->begin(state->state, batch);
     plugin_leave();
+}
+
+static void fold_brought(struct plugin_state *state, const struct past_brought *brought)
+{
+    static const enum fly_past_kind kinds[] = {
+        [PAST_HARDWARE] = FLY_PAST_HARDWARE, [PAST_REVISION] = FLY_PAST_REVISION, [PAST_JOB] = FLY_PAST_JOB};
+    const struct plugin_batch_policy *self = state->self;
+
+    for (size_t i = 0; HAS(self, bring) && i < brought->count; i++) {
+        const struct past_tally *tally = &brought->batches[i].tally;
+        const struct fly_past past = {.kind = kinds[brought->kind],
+                                      .batch = brought->batches[i].batch,
+                                      .reached = tally->reached,
+                                      .epochs = tally->reached > 0 ? portable_exp(tally->mean) : 0.0,
+                                      .log_epochs_squares = tally->squares,
+                                      .stopped = tally->stopped,
+                                      .failed = tally->failed,
+                                      .stopped_epochs = tally->stopped_epochs,
+                                      .epoch_cost_j = portable_exp(tally->log_epoch_cost),
+                                      .following = brought->count - 1 - i};
+
+        plugin_enter(&self->plugin, "bring");
+        self->table->bring(state->state, &past);
+        plugin_leave();
+    }
+}
+
+/* Tells that the batch sizes from `first`, below `end`, will not be run again. */
+static void fold_barred(struct plugin_state *state, size_t first, size_t end, enum fly_bar why)
+{
+    const struct plugin_batch_policy *self = state->self;
+
+    for (size_t i = first; HAS(self, bar) && i < end; i++) {
+        plugin_enter(&self->plugin, "bar");
+        self->table->bar(state->state, i, why);
+        plugin_leave();
+    }
 }
 
 static void plugin_fold(void *opaque, const struct event *event)
@@ -175,11 +277,7 @@ static void plugin_fold(void *opaque, const struct event *event)
     switch (event->kind) {
     case EVENT_RECURRENCE_BEGUN:
     case EVENT_EPOCH_REPORTED:
-    case EVENT_TRIAL_SEEN:
-    case EVENT_PROFILE_KEPT:
-    case EVENT_BATCH_GIVEN_UP:
-    case EVENT_PAST_BROUGHT:     /* a plug-in learns from what it is told of trials alone */
-    case EVENT_BATCHES_EXCLUDED: /* the job makes sure that these are not run */
+    case EVENT_PROFILE_KEPT: /* the state of a plug-in is never loaded */
         break;
     case EVENT_TRIAL_PROPOSED:
         fold_proposed(state, event->proposed->batch);
@@ -188,7 +286,19 @@ static void plugin_fold(void *opaque, const struct event *event)
         fold_profile(state, event->measured);
         break;
     case EVENT_TRIAL_ENDED:
-        fold_ended(state, event->ended);
+        fold_trial(state, event->ended, false);
+        break;
+    case EVENT_TRIAL_SEEN:
+        fold_trial(state, event->ended, true);
+        break;
+    case EVENT_BATCHES_EXCLUDED:
+        fold_barred(state, event->first_excluded, state->spec->batch_count, FLY_BAR_MEMORY);
+        break;
+    case EVENT_BATCH_GIVEN_UP:
+        fold_barred(state, event->given_up, event->given_up + 1, FLY_BAR_GIVEN_UP);
+        break;
+    case EVENT_PAST_BROUGHT:
+        fold_brought(state, event->brought);
         break;
     }
 }
@@ -204,7 +314,9 @@ static int ask(const struct plugin_state *state, const struct batch_question *qu
                                              .try_number = question->try_number,
                                              .trial = question->trial,
                                              .in_flight = question->in_flight,
-                                             .random = &random.face};
+                                             .random = &random.face,
+                                             .recurrences_left = question->recurrences_left,
+                                             .explorers = question->explorers};
     int answer;
 
     *out_decision = (struct fly_batch_decision){.batch = SIZE_MAX, .limit_rule = FLY_LIMIT_PROFILED};
@@ -292,29 +404,71 @@ static int plugin_propose(const void *opaque, const struct batch_question *quest
     return 0;
 }
 
+static uint32_t ask_epochs(const struct plugin_state *state, const struct epoch_question *question,
+                           const char *function)
+{
+    const struct plugin_batch_policy *self = state->self;
+    const struct fly_cap_question asked = {.batch = question->batch,
+                                           .epoch_energy_j = question->epoch_energy_j,
+                                           .epoch_time_s = question->epoch_time_s,
+                                           .highest_limit_w = question->highest_limit_w,
+                                           .recurrences_left = question->recurrences_left};
+    uint32_t epochs;
+
+    plugin_enter(&self->plugin, function);
+    epochs = HAS(self, cap) ? self->table->cap(state->state, &asked)
+                            : self->table->epoch_cap(state->state, question->batch, question->epoch_energy_j,
+                                                     question->epoch_time_s);
+    plugin_leave();
+    return epochs;
+}
+
 static int plugin_epoch_cap(const void *opaque, const struct epoch_question *question, uint32_t *out_epochs,
                             struct fly_error *out_error)
 {
     const struct plugin_state *state = opaque;
-    const struct plugin_batch_policy *self = state->self;
-    uint32_t epochs;
+    const char *function = HAS(state->self, cap) ? "cap" : "epoch_cap";
+    uint32_t epochs = ask_epochs(state, question, function);
 
-    plugin_enter(&self->plugin, "epoch_cap");
-    epochs = self->table->epoch_cap(state->state, question->batch, question->epoch_energy_j,
-                                    question->epoch_time_s);
-    plugin_leave();
     if (epochs > state->spec->max_epochs)
         return error_set(out_error, FLY_EDATA,
-                         "plug-in '%.200s': 'epoch_cap' gave %u epochs, and the job may run %u; return at "
+                         "plug-in '%.200s': '%s' gave %u epochs, and the job may run %u; return at "
                          "most the job's max_epochs",
-                         self->plugin.path, epochs, state->spec->max_epochs);
+                         state->self->plugin.path, function, epochs, state->spec->max_epochs);
     *out_epochs = epochs;
     return 0;
 }
 
-static const char *missing_function(const struct fly_batch_policy *table)
+/* Fills in what follows from a table that was opened; closes it if it lacks a function. */
+static int finish_open(struct plugin_batch_policy *self, const struct plugin_head *head, void *data,
+                       struct plugin_batch_policy *out_policy, struct fly_error *out_error)
 {
-    return table->create == NULL ? "create" : table->propose == NULL ? "propose" : NULL;
+    const struct fly_batch_policy *table = (const struct fly_batch_policy *)head;
+    const char *missing = table->create == NULL ? "create" : table->propose == NULL ? "propose" : NULL;
+
+    if (missing != NULL) {
+        int code = plugin_lacks(&self->plugin, missing, out_error);
+
+        plugin_close(&self->plugin);
+        return code;
+    }
+    self->table = table;
+    self->data = data;
+    self->policy = (struct batch_policy){
+        .name = self->plugin.name,
+        .summary = "a plug-in",
+        .version = head->version,
+        .content = self->plugin.content,
+        .create = plugin_create,
+        .destroy = plugin_destroy,
+        .fold = plugin_fold,
+        .propose = plugin_propose,
+        .heeds_past = HAS(self, bring),
+        .heeds_window = true,
+        .epoch_cap = self->table->epoch_cap != NULL || HAS(self, cap) ? plugin_epoch_cap : NULL,
+    };
+    *out_policy = *self;
+    return 0;
 }
 
 int plugin_batch_policy_open(const char *path, struct plugin_batch_policy *out_policy,
@@ -325,27 +479,18 @@ int plugin_batch_policy_open(const char *path, struct plugin_batch_policy *out_p
     int code = plugin_open(path, "fly_batch_policy_plugin", offsetof(struct fly_batch_policy, begin),
                            sizeof *self.table, &self.plugin, &head, out_error);
 
-    if (code < 0)
-        return code;
-    self.table = (const struct fly_batch_policy *)head;
-    if (missing_function(self.table) != NULL) {
-        code = plugin_lacks(&self.plugin, missing_function(self.table), out_error);
-        plugin_close(&self.plugin);
-        return code;
-    }
-    self.policy = (struct batch_policy){
-        .name = self.plugin.name,
-        .summary = "a plug-in",
-        .version = head->version,
-        .content = self.plugin.content,
-        .create = plugin_create,
-        .destroy = plugin_destroy,
-        .fold = plugin_fold,
-        .propose = plugin_propose,
-        .epoch_cap = self.table->epoch_cap != NULL ? plugin_epoch_cap : NULL,
-    };
-    *out_policy = self;
-    return 0;
+    return code < 0 ? code : finish_open(&self, head, NULL, out_policy, out_error);
+}
+
+int plugin_batch_policy_of(const struct fly_batch_policy *table, void *data,
+                           struct plugin_batch_policy *out_policy, struct fly_error *out_error)
+{
+    struct plugin_batch_policy self = {.table = NULL};
+    const struct plugin_head *head = (const struct plugin_head *)table;
+    int code = plugin_of_table(head, offsetof(struct fly_batch_policy, begin), sizeof *self.table,
+                               &self.plugin, out_error);
+
+    return code < 0 ? code : finish_open(&self, head, data, out_policy, out_error);
 }
 
 void plugin_batch_policy_close(struct plugin_batch_policy *policy)

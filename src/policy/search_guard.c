@@ -15,10 +15,11 @@ enum {
 
 static const double dear_factor = 1.2, changed_factor = 1.4, risen_factor = 1.5;
 static const double near_share = 0.5; /* of what the default took: less is not doubted */
+static const double newest_weight = 0.2, crept_factor = 1.3, crept_near_share = 0.33;
 
 void guard_init(struct guard *guard, bool follows)
 {
-    *guard = (struct guard){.follows = follows};
+    *guard = (struct guard){.follows = follows, .least = INFINITY};
 }
 
 static size_t window_count(const struct guard *guard)
@@ -70,18 +71,29 @@ void guard_take_default(struct guard *guard, double cost)
     guard->level_runs++;
     weight = fmax(1.0 / (double)guard->level_runs, 1.0 / LEVEL_RUNS);
     guard->level += weight * (cost - guard->level);
-    guard->fails = false;
+    guard->fails = guard->asked = false;
     judge_again(guard);
     guard->level_at = guard->finished;
+    guard->least = INFINITY;
     guard->rests = guard->rests && guard_dear(guard) >= GUARD_DEAR_MOST;
 }
 
 void guard_take_default_failed(struct guard *guard)
 {
     guard->fails = true;
+    guard->asked = false;
 }
 
 /* ---- what recurrences take ---- */
+
+/* Smoothes what recurrences take; one that is far off counts as twice what was usual. */
+static void smoothe(struct guard *guard, double cost)
+{
+    if (guard->smooth == 0.0)
+        guard->smooth = cost;
+    guard->smooth += newest_weight * (fmin(cost, 2.0 * guard->smooth) - guard->smooth);
+    guard->least = fmin(guard->least, guard->smooth);
+}
 
 static struct guard_open *find_open(struct guard *guard, uint64_t recurrence)
 {
@@ -104,6 +116,7 @@ void guard_take_try(struct guard *guard, uint64_t recurrence, double cost, bool 
     if (!reached)
         return;
     guard->finished++;
+    smoothe(guard, open->cost);
     *ended_before(guard, 0) = (struct guard_recurrence){open->cost, is_dear(guard, open->cost)};
     *open = (struct guard_open){.used = false};
     guard->rests = guard->rests && guard_dear(guard) >= GUARD_DEAR_MOST;
@@ -133,18 +146,26 @@ static bool took_more(const struct guard *guard)
     return 2 * below > count - NEWEST && middle > near_share * guard->level;
 }
 
+/* Returns whether recurrences take more and more, near the default. */
+static bool crept_up(const struct guard *guard)
+{
+    return guard->smooth > crept_factor * guard->least && guard->smooth > crept_near_share * guard->level;
+}
+
 /* Returns whether the default's level must be seen again before anything is held against it. */
 static bool doubts(const struct guard *guard)
 {
     uint64_t since = guard->finished - guard->level_at;
 
+    if (guard->asked && guard->finished - guard->asked_at < GUARD_WINDOW)
+        return false;
     if (since >= DEAR_DOUBT && guard_dear(guard) >= DEAR_DOUBT) {
         for (uint64_t back = 0; back < since && back < window_count(guard); back++) {
             if (guard->last[(guard->finished - 1 - back) % GUARD_WINDOW].dear)
                 return true;
         }
     }
-    return since >= GUARD_WINDOW && took_more(guard);
+    return since >= GUARD_WINDOW && (took_more(guard) || crept_up(guard));
 }
 
 enum guard_advice guard_advise(const struct guard *guard, uint32_t try_number)
@@ -172,6 +193,19 @@ void guard_take_advice(struct guard *guard)
         guard->begun_at = guard->finished;
     guard->rests = true;
     guard->rose = false;
+}
+
+uint32_t guard_explorers(const struct guard *guard)
+{
+    unsigned dear = guard_dear(guard);
+
+    return dear < GUARD_DEAR_MOST ? GUARD_DEAR_MOST - dear : 0;
+}
+
+void guard_take_question(struct guard *guard)
+{
+    guard->asked = true;
+    guard->asked_at = guard->finished;
 }
 
 double guard_limit_share(const struct job_spec *spec, const struct fly_power_point *points, size_t count,
@@ -211,6 +245,10 @@ void guard_save(const struct guard *guard, struct buffer *bytes)
     bytes_put_double(bytes, guard->level);
     bytes_put_u64(bytes, guard->level_runs);
     bytes_put_u64(bytes, guard->level_at);
+    bytes_put_u64(bytes, guard->asked);
+    bytes_put_u64(bytes, guard->asked_at);
+    bytes_put_double(bytes, guard->smooth);
+    bytes_put_double(bytes, guard->least);
     bytes_put_u64(bytes, guard->rose);
     bytes_put_u64(bytes, guard->rests);
     bytes_put_u64(bytes, guard->begun_at);
@@ -233,6 +271,10 @@ void guard_load(struct guard *guard, struct bytes_reader *bytes)
     guard->level = bytes_double(bytes);
     guard->level_runs = bytes_u64(bytes);
     guard->level_at = bytes_up_to(bytes, guard->finished);
+    guard->asked = bytes_bool(bytes);
+    guard->asked_at = bytes_up_to(bytes, guard->finished);
+    guard->smooth = bytes_double(bytes);
+    guard->least = bytes_double(bytes);
     guard->rose = bytes_bool(bytes);
     guard->rests = bytes_bool(bytes);
     guard->begun_at = bytes_up_to(bytes, guard->finished);

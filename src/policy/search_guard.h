@@ -21,7 +21,7 @@
  *
  * - GUARD_ASK: whether the default still takes what it took is in doubt: two tries of this
  *   recurrence have failed, or the last recurrences were dear or took more than those before them,
- *   and the default has not run since. It must run with no cap.
+ *   and the default has not run since; or they have crept up since it last ran. It must run with no cap.
  * - GUARD_DEFAULT: three of the last nine recurrences were dear, or the default takes more than it
  *   did by two fifths and the policy cannot follow that. The default runs with no cap. While three of
  *   nine are dear, it goes on to run. Learning begins anew if the default takes more, or if a search that
@@ -58,6 +58,11 @@ struct guard {
     double level;        /* what the default takes; 0: not known */
     uint64_t level_runs; /* of the default, since it last changed */
     uint64_t level_at;   /* `finished` when it last ran */
+    bool asked;          /* it was proposed on GUARD_ASK and has not run since */
+    uint64_t asked_at;   /* `finished` then */
+    double smooth;       /* what recurrences take, the newest counting most; 0: not known */
+    double least;        /* the least that this has been since the default last ran; infinity: it just did, or
+                            nothing ran */
     bool rose;           /* it takes more than it did, and learning has not begun anew */
     bool rests;          /* it runs on GUARD_DEFAULT */
     uint64_t begun_at;   /* `finished` when learning last began anew */
@@ -85,6 +90,12 @@ bool guard_begins_anew(const struct guard *guard);
 /* Takes in that the default was proposed by GUARD_DEFAULT; ask guard_begins_anew before. */
 void guard_take_advice(struct guard *guard);
 
+/*
+ * Takes in that the default was proposed by GUARD_ASK. Where recurrences overlap, the others need not run it
+ * too; if it did not run within GUARD_WINDOW recurrences, it is asked again.
+ */
+void guard_take_question(struct guard *guard);
+
 /* How many of the last GUARD_WINDOW recurrences were dear. */
 unsigned guard_dear(const struct guard *guard);
 
@@ -94,6 +105,12 @@ unsigned guard_dear(const struct guard *guard);
  */
 double guard_limit_share(const struct job_spec *spec, const struct fly_power_point *points, size_t count,
                          double limit_w);
+
+/*
+ * Returns how many trials may explore at the same time, so that no more than GUARD_DEAR_MOST of ten
+ * recurrences in a row are dear even if all of those turn out to be.
+ */
+uint32_t guard_explorers(const struct guard *guard);
 
 void guard_save(const struct guard *guard, struct buffer *bytes);
 

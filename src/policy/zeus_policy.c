@@ -398,6 +398,7 @@ const struct batch_policy batch_policy_zeus = {
     .summary = "the published search: pruning, then Thompson sampling, stopping at beta",
     .version = 1,
     .weighs_with_batch_limit = true,
+    .heeds_window = true,
     .create = zeus_create,
     .fold = zeus_fold,
     .propose = zeus_propose,

@@ -420,6 +420,7 @@ const struct batch_policy batch_policy_zeus_server = {
     .summary = "the published batch-size server's search, for its clients",
     .version = 1,
     .weighs_with_batch_limit = true,
+    .heeds_window = true,
     .create = server_create,
     .fold = server_fold,
     .propose = server_propose,

@@ -138,7 +138,7 @@ static int replicate(const struct campaign_plan *plan, const struct campaign *ca
     out_plan->recurrences = campaign->recurrences[workload];
     out_plan->tries = NULL;
     out_plan->curves = false;
-    out_plan->progress = NULL;
+    out_plan->progress = plan->tells_replicates ? plan->progress : NULL;
     if (code == 0 && plan->transfers != NULL &&
         share_transfer(out_plan, &plan->transfers[workload], arena) < 0)
         code = error_no_memory(out_error);

@@ -89,7 +89,7 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
     try_writer_init(&writer, unit, workload->gpu, NULL, workload->job.dataset, policy->name,
                     comparison.parameters.seed);
     if (plan->tries != NULL && policy->writes_tries) {
-        comparison.observer = try_writer_observe;
+        comparison.observer = plan->tries_kept ? try_writer_keep : try_writer_observe;
         comparison.observer_context = &writer;
     }
     code = comparison_run(&comparison, result, out_error);

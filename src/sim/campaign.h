@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "sim/comparison.h"
+#include "sim/crew.h"
 #include "sim/ordered_output.h"
 #include "sim/world/workload.h"
 
@@ -41,12 +42,13 @@ struct campaign_plan {
     void (*thread_begun)(void);          /* as in crew.h */
     ordered_sink *tries;                 /* takes the tries as CSV text, or NULL */
     void *tries_context;
+    bool tries_kept;          /* these come as struct try_kept, not as text */
     bool curves;              /* every run leaves a curve */
     const uint64_t *horizons; /* after how many recurrences, ascending, curves have samples, with totals; */
     size_t horizon_count;     /* 0: as many as CURVE_SAMPLES_MAX, with the knobs of the first seed */
-    void (*progress)(void *context, uint64_t done,
-                     uint64_t total); /* called by the caller's thread, ten times a second */
+    crew_progress *progress;  /* as in crew.h */
     void *progress_context;
+    bool tells_replicates; /* progress is told of a bootstrap's simulations too (bootstrap.h) */
 };
 
 enum {

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "base/clock.h"
 #include "base/thread/mono_wait.h"
 
 static const double progress_s = 0.1;
@@ -13,17 +14,54 @@ struct crew {
     struct ordered_output output;
     pthread_mutex_t lock; /* guards all below */
     pthread_cond_t changed;
-    uint64_t next, done; /* of units */
-    unsigned working;    /* threads that are working */
-    int code;            /* the first error */
+    uint64_t next, done;   /* of units */
+    unsigned working;      /* threads that are working */
+    bool alone;            /* there are no worker threads */
+    struct mono_time told; /* alone: when progress was last told */
+    int code;              /* the first error */
     struct fly_error error;
 };
+
+/* Takes in that a unit, or the caller, has failed; the first error counts. */
+static void fail(struct crew *crew, int code, const struct fly_error *error)
+{
+    pthread_mutex_lock(&crew->lock);
+    if (crew->code == 0) {
+        crew->code = code;
+        crew->error = *error;
+    }
+    pthread_mutex_unlock(&crew->lock);
+}
+
+/* Tells the progress on the caller's thread. */
+static void tell_progress(struct crew *crew, uint64_t done)
+{
+    struct fly_error error;
+    bool over;
+
+    pthread_mutex_lock(&crew->lock);
+    over = crew->code < 0;
+    pthread_mutex_unlock(&crew->lock);
+    if (over || crew->plan->progress == NULL ||
+        crew->plan->progress(crew->plan->progress_context, done, crew->plan->units) == 0)
+        return;
+    fail(crew, error_set(&error, FLY_ESTATE, "the simulation was given up"), &error);
+}
+
+static void tell_alone(struct crew *crew)
+{
+    if (!crew->alone || mono_elapsed_s(crew->told, mono_now()) < progress_s)
+        return;
+    crew->told = mono_now();
+    tell_progress(crew, crew->done);
+}
 
 bool crew_given_up(void *unit)
 {
     struct crew *crew = ((struct crew_unit *)unit)->crew;
     bool failed;
 
+    tell_alone(crew);
     pthread_mutex_lock(&crew->lock);
     failed = crew->code < 0;
     pthread_mutex_unlock(&crew->lock);
@@ -45,12 +83,10 @@ static bool take_unit(struct crew *crew, uint64_t *out_number)
 
 static void finish_unit(struct crew *crew, int code, const struct fly_error *error)
 {
+    if (code < 0)
+        fail(crew, code, error);
     pthread_mutex_lock(&crew->lock);
     crew->done++;
-    if (code < 0 && crew->code == 0) {
-        crew->code = code;
-        crew->error = *error;
-    }
     pthread_mutex_unlock(&crew->lock);
 }
 
@@ -69,6 +105,7 @@ static void *work(void *context)
         code = crew->plan->run(crew->plan->context, &unit, &error);
         finish_unit(crew, code, &error);
         ordered_part_end(&unit.part);
+        tell_alone(crew);
     }
     pthread_mutex_lock(&crew->lock);
     crew->working--;
@@ -106,8 +143,7 @@ static void wait_workers(struct crew *crew)
         uint64_t done = crew->done;
 
         pthread_mutex_unlock(&crew->lock);
-        if (crew->plan->progress != NULL)
-            crew->plan->progress(crew->plan->progress_context, done, crew->plan->units);
+        tell_progress(crew, done);
         pthread_mutex_lock(&crew->lock);
         if (crew->working > 0)
             mono_wait(&crew->changed, &crew->lock, mono_after_s(mono_now(), progress_s));
@@ -126,11 +162,11 @@ static int discard(void *context, const char *bytes, size_t count, struct fly_er
 
 int crew_run(const struct crew_plan *plan, struct fly_error *out_error)
 {
-    struct crew crew = {.plan = plan};
+    struct crew crew = {.plan = plan, .alone = plan->threads == 0, .told = mono_now()};
     pthread_t threads[CREW_THREADS_MAX];
     unsigned count;
 
-    if (plan->threads < 1 || plan->threads > CREW_THREADS_MAX)
+    if (plan->threads > CREW_THREADS_MAX)
         return error_set(out_error, FLY_ELIMIT, "%u threads; expected 1 to %d", plan->threads,
                          CREW_THREADS_MAX);
     ordered_output_init(&crew.output, plan->sink != NULL ? plan->sink : discard, plan->sink_context);
@@ -138,6 +174,7 @@ int crew_run(const struct crew_plan *plan, struct fly_error *out_error)
     mono_cond_init(&crew.changed);
     count = start_workers(&crew, threads);
     if (count == 0) {
+        crew.alone = true;
         crew.working = 1;
         work(&crew);
     }

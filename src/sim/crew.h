@@ -21,16 +21,21 @@ struct crew_unit {
     struct crew *crew;
 };
 
+/*
+ * Called by the caller's thread, ten times a second; without worker threads at most so often, between units
+ * and when a unit asks crew_given_up. What is not 0 gives the work up: FLY_ESTATE.
+ */
+typedef int crew_progress(void *context, uint64_t done, uint64_t total);
+
 struct crew_plan {
     uint64_t units;
-    unsigned threads; /* 1 .. CREW_THREADS_MAX */
+    unsigned threads; /* 1 .. CREW_THREADS_MAX; 0: no worker threads, all is done on the caller's */
     int (*run)(void *context, struct crew_unit *unit, struct fly_error *out_error);
     void *context;
     void (*thread_begun)(void); /* called first by every worker thread, or NULL */
     ordered_sink *sink;         /* takes what the units write, or NULL */
     void *sink_context;
-    void (*progress)(void *context, uint64_t done,
-                     uint64_t total); /* called by the caller's thread, ten times a second */
+    crew_progress *progress; /* or NULL */
     void *progress_context;
 };
 
@@ -43,7 +48,7 @@ int crew_run(const struct crew_plan *plan, struct fly_error *out_error);
 
 /*
  * Returns whether the crew has failed, so that a long unit can stop early. `unit` is a struct
- * crew_unit. Thread-safe.
+ * crew_unit. For any thread that works on a unit.
  */
 bool crew_given_up(void *unit);
 

@@ -22,6 +22,7 @@ struct work {
 struct tally {
     struct group_result *result;
     struct try_writer *writer; /* NULL: writes no tries */
+    recurring_observer *write;
 };
 
 static void add_try(void *context, const struct try_record *record)
@@ -33,7 +34,7 @@ static void add_try(void *context, const struct try_record *record)
     tally->result->cost_j += record->cost_j;
     tally->result->tries++;
     if (tally->writer != NULL)
-        try_writer_observe(tally->writer, record);
+        tally->write(tally->writer, record);
 }
 
 uint32_t group_seed(const struct group_plan *plan, size_t group, size_t seed)
@@ -96,7 +97,8 @@ static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out
     const struct workload *workload = &plan->workloads[plan->group_workloads[group]];
     struct policy_parameters parameters = plan->parameters;
     struct try_writer writer;
-    struct tally tally = {.result = &work->results[unit->number]};
+    struct tally tally = {.result = &work->results[unit->number],
+                          .write = plan->tries_kept ? try_writer_keep : try_writer_observe};
     struct optimum optimum = {0};
     int code;
 

@@ -28,7 +28,8 @@ struct group_plan {
     void (*thread_begun)(void); /* as in crew.h */
     ordered_sink *tries;        /* takes the tries as CSV text, or NULL */
     void *tries_context;
-    void (*progress)(void *context, uint64_t done, uint64_t total);
+    bool tries_kept;         /* these come as struct try_kept, not as text */
+    crew_progress *progress; /* as in crew.h */
     void *progress_context;
 };
 

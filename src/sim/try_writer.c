@@ -2,6 +2,7 @@
 #include "sim/try_writer.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text/csv_quote.h"
 
@@ -44,4 +45,15 @@ void try_writer_observe(void *context, const struct try_record *record)
 
     ordered_part_write(&writer->unit->part, writer->prefix.data, writer->prefix.length);
     ordered_part_write(&writer->unit->part, line, (size_t)length);
+}
+
+void try_writer_keep(void *context, const struct try_record *record)
+{
+    struct try_writer *writer = context;
+    struct try_kept kept;
+
+    memset(&kept, 0, sizeof kept); /* the gaps between its members are written too */
+    kept.unit = writer->unit->number;
+    kept.record = *record;
+    ordered_part_write(&writer->unit->part, (const char *)&kept, sizeof kept);
 }

@@ -25,6 +25,15 @@ void try_writer_deinit(struct try_writer *writer);
 /* A recurring_observer; `context` is a struct try_writer. */
 void try_writer_observe(void *context, const struct try_record *record);
 
+/* What a unit keeps of a try, for a sink that wants no text: the bytes of this struct, one after another. */
+struct try_kept {
+    uint64_t unit;
+    struct try_record record;
+};
+
+/* A recurring_observer that writes these bytes; `context` is a struct try_writer. */
+void try_writer_keep(void *context, const struct try_record *record);
+
 /* The headers of the two tries files, with line end. */
 extern const char try_header[];
 extern const char try_header_of_groups[];

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any batch size, as the random numbers say; checks on its way what it is told. */
+/*
+ * Any batch size, as the random numbers say; checks on its way what it is told. A plug-in of the
+ * header's second version.
+ */
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include <flyball/plugin.h>
@@ -87,7 +91,7 @@ static int propose(const void *state, const struct fly_batch_question *question,
 
 const struct fly_batch_policy fly_batch_policy_plugin = {
     .abi = FLY_PLUGIN_ABI,
-    .size = sizeof(struct fly_batch_policy),
+    .size = offsetof(struct fly_batch_policy, measure),
     .name = "uniform",
     .version = 3,
     .create = create,

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/math/portable_math.h"
+#include "base/math/weighted_rows.h"
 
 static const double least_pivot = 1e-14; /* relative to the diagonal element */
 
@@ -33,16 +34,15 @@ double cholesky_factor(double *matrix, size_t count)
 void cholesky_forward(const double *factor, size_t count, double *right, size_t columns)
 {
     for (size_t row = 0; row < count; row++) {
-        double *restrict own = &right[row * columns];
-        double inverse = 1.0 / factor[row * count + row];
+        double *own = &right[row * columns], inverse = 1.0 / factor[row * count + row];
 
-        for (size_t i = 0; i < row; i++) {
-            const double *restrict other = &right[i * columns];
-            double weight = factor[row * count + i];
-
-            for (size_t column = 0; column < columns; column++)
-                own[column] -= weight * other[column];
-        }
+        weighted_rows_add(&(struct weighted_rows){.rows = right,
+                                                  .stride = columns,
+                                                  .weights = &factor[row * count],
+                                                  .step = 1,
+                                                  .count = row,
+                                                  .sign = -1.0},
+                          own, columns);
         for (size_t column = 0; column < columns; column++)
             own[column] *= inverse;
     }

@@ -3,9 +3,11 @@
 #include "base/math/normal.h"
 
 #include <math.h>
-#include <stddef.h>
+#include <stdbool.h>
 
 #include "base/math/portable_math.h"
+
+enum { AT_ONCE = 32 };
 
 static const double one_by_root_two_pi = 0.398942280401432677939946;
 static const double middle = 0.67448975, root_32 = 5.656854249492380195206754896838;
@@ -71,18 +73,46 @@ static double beyond_factor(double z)
     return z <= root_32 ? flank(z) : tail(z);
 }
 
-double normal_below(double z)
+/* Returns the probability of a value below z, which is beyond `middle`; `beyond` is exp(-z^2 / 2). */
+static double below_outside(double z, double beyond)
 {
-    double beyond;
-
-    if (isnan(z))
-        return z;
-    if (fabs(z) <= middle)
-        return 0.5 + around_zero(z);
-    beyond = portable_exp(-0.5 * z * z);
     if (beyond > 0.0)
         beyond *= beyond_factor(fabs(z));
     return z < 0.0 ? beyond : 1.0 - beyond;
+}
+
+static bool is_outside(double z)
+{
+    return fabs(z) > middle;
+}
+
+static double below_inside(double z)
+{
+    return isnan(z) ? z : 0.5 + around_zero(z);
+}
+
+double normal_below(double z)
+{
+    return is_outside(z) ? below_outside(z, portable_exp(-0.5 * z * z)) : below_inside(z);
+}
+
+void normal_below_all(double *numbers, size_t count)
+{
+    double beyond[AT_ONCE];
+
+    for (size_t first = 0; first < count; first += AT_ONCE) {
+        size_t end = first + AT_ONCE < count ? first + AT_ONCE : count, outside = 0;
+
+        for (size_t i = first; i < end; i++) {
+            beyond[outside] = -0.5 * numbers[i] * numbers[i];
+            outside += is_outside(numbers[i]);
+        }
+        portable_exp_all(beyond, outside);
+        outside = 0;
+        for (size_t i = first; i < end; i++)
+            numbers[i] = is_outside(numbers[i]) ? below_outside(numbers[i], beyond[outside++])
+                                                : below_inside(numbers[i]);
+    }
 }
 
 double normal_slope(double z)

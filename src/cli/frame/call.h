@@ -10,7 +10,7 @@
 
 #include "cli/frame/command.h"
 #include "cli/kit/progress.h"
-#include "cli/kit/table.h"
+#include "shapes/table.h"
 
 /*
  * What a command's run function gets: checked values, operands, output.

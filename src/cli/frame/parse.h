@@ -5,7 +5,7 @@
 #include "cli/frame/command.h"
 
 /* Splits the command line into parts; values are still texts. Everything is borrowed from the arguments. */
-enum { LINE_OPTIONS_MAX = 64, LINE_OPERANDS_MAX = 4096, LINE_SPELLING_MAX = 48 };
+enum { LINE_OPTIONS_MAX = 96, LINE_OPERANDS_MAX = 4096, LINE_SPELLING_MAX = 48 };
 
 struct line_option {
     const char *text;                 /* NULL: not given */

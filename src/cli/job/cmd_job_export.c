@@ -20,6 +20,7 @@
 #include "cli/options/store_option.h"
 #include "job/core/definition.h"
 #include "job/core/policy_plugins.h"
+#include "job/past/job_unknown.h"
 #include "job/past/trace_export.h"
 #include "model/job_spec.h"
 #include "policy/batch_policies.h"
@@ -84,7 +85,7 @@ static int export_lines(const struct cli_call *call, const char *name, struct fl
     code = atomic_file_open(path, &file, out_error);
     if (code == 0) {
         code = job_export(&jobs, name, write_lines, file.stream, out_error);
-        code = job_view_explain(&jobs, name, code, out_error);
+        code = job_unknown_explain(&jobs, name, code, out_error);
         if (code >= 0)
             code = atomic_file_commit(&file, out_error);
         else
@@ -148,8 +149,28 @@ static int open_files(const char *directory, struct trace_files *files, struct f
 /* What happened that a trace cannot express. */
 struct gaps {
     uint64_t recurrences; /* those that the policy decided */
-    uint64_t runs, not_chosen, failed, left, last_tries, overruled, unprofiled;
+    uint64_t runs, not_chosen, failed, left, last_tries, overruled, guarded, unprofiled;
+    uint64_t earlier; /* trials before the revision that holds */
+    uint64_t past;    /* what came along and the policy learns from */
 };
+
+/* Counts what came along since the revision that holds began, if the policy learns from it. */
+static uint64_t count_past(const struct job_history *history, size_t machine)
+{
+    const struct batch_policy *policy = batch_policy_find(history->policy);
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < history->brought_count && (policy == NULL || policy->heeds_past); i++) {
+        const struct job_brought_past *past = &history->brought[i];
+
+        if (past->kind == PAST_REVISION)
+            count = 0;
+        count +=
+            past->batch_count > 0 && (past->kind != PAST_HARDWARE ||
+                                      strcmp(past->gpu_model, history->machines[machine].gpu_model) == 0);
+    }
+    return count;
+}
 
 static int count_gaps(const struct job_history *history, size_t machine, struct gaps *out_gaps,
                       struct fly_error *out_error)
@@ -167,6 +188,10 @@ static int count_gaps(const struct job_history *history, size_t machine, struct 
 
         if (row->machine != machine)
             continue;
+        if (row->revision != history->revision) {
+            gaps.earlier++;
+            continue;
+        }
         if (!job_reason_chosen(row->reason)) {
             gaps.not_chosen++;
             continue;
@@ -178,10 +203,12 @@ static int count_gaps(const struct job_history *history, size_t machine, struct 
         gaps.overruled += row->reason == REASON_DEADLINE || row->reason == REASON_BOUND ||
                           row->reason == REASON_MEMORY || row->reason == REASON_NO_CHOICE ||
                           row->reason == REASON_QUALITY || row->reason == REASON_UNASKED;
+        gaps.guarded += row->reason == REASON_GUARD || row->reason == REASON_GUARD_DOUBT;
         gaps.recurrences += !begun[row->recurrence];
         begun[row->recurrence] = true;
     }
     free(begun);
+    gaps.past = count_past(history, machine);
     *out_gaps = gaps;
     return 0;
 }
@@ -201,9 +228,12 @@ static bool list_gaps(const struct job_history *history, const struct gaps *gaps
         {gaps->left, "trial that its power profile ended", "trials that their power profiles ended"},
         {gaps->last_tries, "last try", "last tries"},
         {gaps->overruled, "overruled choice", "overruled choices"},
+        {gaps->not_chosen > 0 ? gaps->guarded : 0, "choice of a guard that knew trials which are left out",
+         "choices of a guard that knew trials which are left out"},
         {gaps->unprofiled, "batch size without a whole power profile",
          "batch sizes without a whole power profile"},
         {isfinite(history->objective.max_slowdown), "bound", "bounds"},
+        {gaps->past, "past that came along", "pasts that came along"},
     };
 
     for (size_t i = 0; i < sizeof unsaid / sizeof unsaid[0]; i++) {
@@ -233,6 +263,9 @@ static void tell_gaps(const struct cli_call *call, const struct gaps *gaps, cons
         cli_note(call, "%llu trial%s that the policy had no say in, controls and pinned ones, %s left out",
                  (unsigned long long)gaps->not_chosen, gaps->not_chosen == 1 ? "" : "s",
                  gaps->not_chosen == 1 ? "is" : "are");
+    if (gaps->earlier > 0)
+        cli_note(call, "%llu trial%s from before the revision %s left out", (unsigned long long)gaps->earlier,
+                 gaps->earlier == 1 ? "" : "s", gaps->earlier == 1 ? "is" : "are");
     if (untold[0] != '\0')
         cli_note(call, "a trace has no words for what this job met (%s), so it cannot repeat the job's order",
                  untold);
@@ -261,9 +294,12 @@ static const char *policy_word(const char *name, char path[PATH_MAX])
     return found ? path : unknown_plugin;
 }
 
-/* Prints the commands that replay it: exactly, and as a trace for other policies. */
+/*
+ * Prints the commands that replay it: exactly, and as a trace for other policies. A guard that chose nothing
+ * stays off: without the controls it could choose something now.
+ */
 static void tell_commands(const struct cli_call *call, const struct job_history *history, const char *gpu,
-                          uint64_t recurrences, bool exact)
+                          const struct gaps *gaps, bool exact)
 {
     const struct job_definition *definition = &history->definition;
     const char *directory = cli_text(call, "output");
@@ -280,13 +316,13 @@ static void tell_commands(const struct cli_call *call, const struct job_history 
     cli_note(call, "decide it again from its log: flyball sim replay %s/log.jsonl", directory);
     cli_note(call,
              "%s it: flyball sim job --traces %s --gpu %s --jobs %s/jobs.ini --workload %s --policy %s%s%s "
-             "--recurrences %llu --seeds %u --eta %.17g --beta %.17g --window %u --generator %s%s --guard on",
+             "--recurrences %llu --seeds %u --eta %.17g --beta %.17g --window %u --generator %s%s --guard %s",
              exact ? "replay" : "simulate", directory, gpu, directory, definition->name, policy,
              exact ? " --order recorded" : "", definition->one_at_a_time ? "" : " --overlapping",
-             (unsigned long long)recurrences, definition->seed, objective_eta(&history->objective),
+             (unsigned long long)gaps->recurrences, definition->seed, objective_eta(&history->objective),
              definition->beta, definition->window,
              definition->generator == GENERATOR_NUMPY ? "numpy" : "philox",
-             strcmp(policy, batch_policy_bayes.name) == 0 ? window : "");
+             strcmp(policy, batch_policy_bayes.name) == 0 ? window : "", gaps->guarded > 0 ? "on" : "off");
 }
 
 /* Fills in `untold` with what the trace cannot express. */
@@ -352,7 +388,7 @@ static int export_trace(const struct cli_call *call, const struct job_view *view
         cli_note(call, "%llu run%s in '%s'", (unsigned long long)gaps.runs, gaps.runs == 1 ? "" : "s",
                  cli_text(call, "output"));
         tell_gaps(call, &gaps, untold.data);
-        tell_commands(call, history, files.gpu, gaps.recurrences, untold.length == 0);
+        tell_commands(call, history, files.gpu, &gaps, untold.length == 0);
     }
     buffer_deinit(&untold);
     return code;

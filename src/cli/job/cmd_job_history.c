@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trials of a job. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text/iso_time.h"
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
 #include "cli/kit/amount.h"
-#include "cli/kit/table.h"
 #include "cli/options/store_option.h"
 #include "job/core/grid_amount.h"
+#include "job/core/job_words.h"
+#include "shapes/shape_told.h"
+#include "shapes/table.h"
 
 static const struct cli_option options[] = {
     {.name = "last",
@@ -67,14 +72,32 @@ static const struct meaning columns[] = {
      "CO2 of its whole energy, by that mean."},
     {"whole_money", "whole money", MEANING_REAL, 6, "money", MEANING_COUNTER,
      "Money for its whole energy, by that mean."},
+    {"revision", "revision", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Revision under which it ran, as --revision told it; empty before the first."},
+    {"brought", "brought", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "What came along to the job right before it: from other hardware, another job or before a revision."},
 };
 static const struct quantities quantities = {"a trial", QUANTITIES(columns)};
-enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], SHARED_COUNT = 13 };
+enum {
+    COLUMN_COUNT = sizeof columns / sizeof columns[0],
+    SHARED_COUNT = 13,
+    BROUGHT_MAX = 2 * JOB_BROUGHT_TEXT_MAX,
+    TEXT_MAX = 1 << 20
+};
 
 /* The last column for people, of a job that names a grid; it depends on whether the job counts money. */
 static const struct meaning amount_columns[] = {
     {"carbon_g", "CO2 (g)", MEANING_REAL, 3, "g", MEANING_COUNTER, "CO2 of its energy, by that mean."},
     {"money", "money", MEANING_REAL, 6, "money", MEANING_COUNTER, "Money for its energy, by that mean."}};
+
+/* What a trial took so far, which nobody knows before its first report. */
+static void add_taken(struct table *table, const struct job_row *row, double value, const char *otherwise)
+{
+    if (job_row_is_untold(row))
+        table_add_unavailable(table, "-", "it has reported no epoch yet");
+    else
+        table_add_known(table, value, otherwise);
+}
 
 /* People count recurrences and tries from 1, programs from 0. */
 static void add_shared(struct table *table, const struct job_row *row, bool for_people)
@@ -87,13 +110,13 @@ static void add_shared(struct table *table, const struct job_row *row, bool for_
     table_add_integer(table, row->batch_size);
     table_add_known(table, row->limit_w, "no limit was set, or its profile is not measured yet");
     table_add_text(table, job_reason_name(row->reason));
-    table_add_text(table, job_view_outcome(row));
+    table_add_text(table, job_row_outcome(row));
     table_add_integer(table, row->epochs);
     table_add_known(table, row->metric, "none was reported");
-    table_add_known(table, row->energy_j, "no energy was reported");
-    table_add_real(table, row->time_s);
-    table_add_known(table, row->cost_j,
-                    isnan(row->energy_j) ? "no energy was reported" : "the GPUs' highest power is not known");
+    add_taken(table, row, row->energy_j, "no energy was reported");
+    add_taken(table, row, row->time_s, "");
+    add_taken(table, row, row->cost_j,
+              isnan(row->energy_j) ? "no energy was reported" : "the GPUs' highest power is not known");
     table_add_text(table, iso_time_format_us(row->proposed_us, date));
 }
 
@@ -108,13 +131,38 @@ static void add_amount(struct table *table, const struct job_history *history, d
     table_add_known(table, money ? amount : NAN, money ? no_reference : "the job does not count money");
 }
 
+/* Says what came along between a trial and the one before it. */
+static void add_brought(struct table *table, const struct job_history *history, uint64_t trial)
+{
+    char text[BROUGHT_MAX] = "", one[JOB_BROUGHT_TEXT_MAX];
+
+    for (size_t i = 0; i < history->brought_count; i++) {
+        size_t length = strlen(text);
+
+        if (history->brought[i].before == trial)
+            snprintf(text + length, sizeof text - length, "%s%s", length > 0 ? "; " : "",
+                     job_brought_text(&history->brought[i], one));
+    }
+    if (text[0] != '\0')
+        table_add_text(table, text);
+    else
+        table_add_unavailable(table, NULL, "nothing came along right before it");
+}
+
+static void add_revision(struct table *table, const struct job_history *history, size_t number)
+{
+    const struct job_brought_past *revision = job_history_revision(history, number);
+
+    table_add_text(table, revision != NULL ? revision->revision : "");
+}
+
 static void add_rest(struct table *table, const struct job_history *history, const struct job_row *row)
 {
     const struct job_machine *machine = &history->machines[row->machine];
     char date[ISO_TIME_TEXT_MAX];
 
-    table_add_known(table, row->run_energy_j, "no energy was reported");
-    table_add_real(table, row->run_time_s);
+    add_taken(table, row, row->run_energy_j, "no energy was reported");
+    add_taken(table, row, row->run_time_s, "");
     if (row->ended_us > 0)
         table_add_text(table, iso_time_format_us(row->ended_us, date));
     else
@@ -134,6 +182,95 @@ static void add_rest(struct table *table, const struct job_history *history, con
     table_add_known(table, row->reference_per_kwh, no_reference);
     add_amount(table, history, row->grid_amount);
     add_amount(table, history, row->run_grid_amount);
+    add_revision(table, history, row->revision);
+    add_brought(table, history, row->trial);
+}
+
+/* ---- what came along ---- */
+
+struct told_brought {
+    const char *from, *source, *revision, *gpu_model;
+    uint64_t before_trial, runs;
+    size_t batch_sizes;
+    char date[ISO_TIME_TEXT_MAX], text[JOB_BROUGHT_TEXT_MAX];
+};
+
+static const struct shape_field brought_rows[] = {
+    {SHAPE_AT(told_brought, before_trial), TOLD_U64},
+    {SHAPE_AT(told_brought, date), TOLD_CHARS(told_brought, date)},
+    {SHAPE_AT(told_brought, from), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_brought, source), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_brought, revision), TOLD_TEXT, TOLD_ELSE("it was no revision")},
+    {SHAPE_AT(told_brought, gpu_model), TOLD_TEXT, TOLD_ELSE("it came along for all hardware")},
+    {SHAPE_AT(told_brought, runs), TOLD_U64},
+    {SHAPE_AT(told_brought, batch_sizes), TOLD_SIZE},
+    {SHAPE_AT(told_brought, text), TOLD_CHARS(told_brought, text)},
+};
+static const struct shape brought_shape = {SHAPE_OF(told_brought, brought_rows)};
+
+struct told_history {
+    const char *job;
+    const struct told_brought *brought;
+    size_t brought_count;
+};
+
+static const struct shape_field history_rows[] = {
+    {SHAPE_AT(told_history, job), TOLD_ANY_TEXT},
+    {SHAPE_AT(told_history, brought),
+     SHAPE_IS_STRUCTS(&brought_shape, UINT32_MAX, told_history, brought_count)},
+};
+static const struct shape history_shape = {SHAPE_OF(told_history, history_rows)};
+
+/* What stands beside the rows; it does not depend on --last. */
+static int add_members(struct table *table, const struct job_history *history, struct fly_error *out_error)
+{
+    struct told_brought *told = calloc(history->brought_count + 1, sizeof told[0]);
+
+    if (told == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < history->brought_count; i++) {
+        const struct job_brought_past *past = &history->brought[i];
+
+        told[i] = (struct told_brought){.from = job_past_words[past->kind],
+                                        .source = past->source,
+                                        .revision = past->revision,
+                                        .gpu_model = past->gpu_model,
+                                        .before_trial = past->before,
+                                        .runs = past->runs,
+                                        .batch_sizes = past->batch_count};
+        iso_time_format_us(past->time_us, told[i].date);
+        job_brought_text(past, told[i].text);
+    }
+    table_members(table, &history_shape,
+                  &(struct told_history){history->definition.name, told, history->brought_count});
+    free(told);
+    return 0;
+}
+
+/* For people, below the trials: what came along before those that are shown, or after the newest. */
+static int emit_brought(const struct cli_call *call, const struct job_history *history, uint64_t first,
+                        struct fly_error *out_error)
+{
+    char date[ISO_TIME_TEXT_MAX], words[JOB_BROUGHT_TEXT_MAX];
+    struct buffer text;
+    int code = 0;
+
+    buffer_init(&text, TEXT_MAX);
+    for (size_t i = 0; i < history->brought_count; i++) {
+        const struct job_brought_past *past = &history->brought[i];
+
+        if (past->before < first)
+            continue;
+        buffer_printf(&text, "%sBefore trial %" PRIu64 ", on %s: %s.\n",
+                      text.length == 0 && history->count > 0 ? "\n" : "", past->before,
+                      iso_time_format_us(past->time_us, date), job_brought_text(past, words));
+    }
+    if (text.error < 0)
+        code = error_no_memory(out_error);
+    else if (text.length > 0)
+        code = cli_emit_text(call, text.data, out_error);
+    buffer_deinit(&text);
+    return code;
 }
 
 static int emit(const struct cli_call *call, const struct job_history *history, struct fly_error *out_error)
@@ -148,7 +285,7 @@ static int emit(const struct cli_call *call, const struct job_history *history, 
     memcpy(shown, columns, sizeof columns);
     if (for_people)
         shown[SHARED_COUNT] = amount_columns[job_counts_money(&history->definition)];
-    table = table_new("flyball.job.history/1", shown,
+    table = table_new("flyball.job.history/2", shown,
                       for_people ? (size_t)SHARED_COUNT + of_grid : (size_t)COLUMN_COUNT);
     if (cli_set(call, "last") && (uint64_t)cli_integer(call, "last") < history->count)
         first = history->count - (size_t)cli_integer(call, "last");
@@ -159,14 +296,15 @@ static int emit(const struct cli_call *call, const struct job_history *history, 
         else if (of_grid)
             table_add_known(table, history->rows[i].grid_amount, no_reference);
     }
-    table_member(table, "job", json_string(history->definition.name));
-    if (for_people && history->count == 0) {
+    code = add_members(table, history, out_error);
+    if (code == 0 && for_people && history->count == 0) {
         cli_note(call, "job '%s' has not run yet", history->definition.name);
-        code = 0;
-    } else {
+    } else if (code == 0) {
         code = cli_emit_table(call, table, out_error);
     }
     table_free(table);
+    if (code == 0 && for_people)
+        code = emit_brought(call, history, first > 0 ? history->rows[first].trial : 0, out_error);
     return code;
 }
 
@@ -189,6 +327,8 @@ const struct cli_command cmd_job_history = {
         {"Lists every trial of a job: its recurrence and try, what it ran and why, how it ended, "
          "its epochs and the metric of the last one, and the energy and time until it reached its "
          "target or ended.",
+         "Below them are what came along to the job from elsewhere, by --like, --revision or from other "
+         "hardware, and before which trial.",
          "CSV and JSON also tell what the whole run took, which may go on after the target, and "
          "where and for whom it ran; there recurrences and tries are counted from 0, in the table from 1.",
          "Of a job that names a grid a further column has the grams of CO2, or the money, of that "

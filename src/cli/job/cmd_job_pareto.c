@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The frontier of a live job, from its own log. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
-
-#include <flyball/pareto.h>
 
 #include "cli/job/job_commands.h"
 #include "cli/job/job_pareto.h"
 #include "cli/job/job_view.h"
 #include "cli/options/store_option.h"
-#include "cli/views/pareto_result.h"
+#include "cli/views/pareto_view.h"
 #include "job/past/savings.h"
+#include "policy/batch_policy.h"
 
 enum { MEMORY_MAX = 512 << 20 };
 
@@ -29,39 +29,45 @@ static const char basis[] =
     "were stopped), for each that reached the target, times what an "
     "epoch takes by the profile of the batch size, brought to the level of whole trials";
 
-static const char *const left_out[LEFT_OUT_REASON_COUNT] = {
-    [LEFT_OUT_UNPOWERED] = "its trials ran under several power limits, and its profile is not whole",
-    [LEFT_OUT_UNREACHED] = "no trial of it has reached the target yet",
-    [LEFT_OUT_UNBOUNDED] = "its time or energy is not a finite number above 0",
-};
-
-static int choose(const struct cli_call *call, struct pareto_result *result, struct fly_error *out_error)
+/*
+ * Says what a job with a bound runs by its own choice of pairs, where that is not the choice of the frontier:
+ * it waits until a pair keeps the bound almost for certain.
+ */
+static void tell_until(struct pareto_result *result, const struct job_history *history, size_t machine)
 {
-    const struct operating_points *points = result->points;
-    const struct job_spec *spec = &result->workload->spec;
+    const struct fly_operating_point *chosen = &result->points->points[result->chosen];
+    const struct job_row *newest = NULL;
 
-    if (points->count == 0)
+    for (size_t i = 0; i < history->count; i++) {
+        const struct job_row *row = &history->rows[i];
+
+        if (row->machine == machine && row->revision == history->revision &&
+            row->reason == REASON_BEST_SEEN && row->trial >= history->wanted_from && row->limit_w > 0.0)
+            newest = row;
+    }
+    if (!isfinite(result->objective.max_slowdown) || strcmp(history->policy, batch_policy_bayes.name) != 0 ||
+        newest == NULL ||
+        (newest->batch_size == chosen->batch_size && newest->limit_w == chosen->power_limit_w))
+        return;
+    snprintf(result->until, sizeof result->until, "batch %u at %g W", newest->batch_size, newest->limit_w);
+}
+
+static int emit(const struct cli_call *call, struct pareto_result *result, bool lacks_bound,
+                const struct job_history *history, size_t machine, struct fly_error *out_error)
+{
+    struct atomic_file file;
+    int code = 0;
+
+    if (result->points->count == 0)
         return error_set(
             out_error, FLY_EEXHAUSTED,
             "no trial of job '%s' on %s has reached its target yet, so that nothing is known of a "
             "frontier",
-            spec->name, result->workload->gpu);
-    if (isfinite(result->objective.max_slowdown) && !pareto_default_known(result)) {
+            history->definition.name, result->workload->gpu);
+    if (lacks_bound)
         cli_note(call, "the default was not measured, so that the bound on the slowdown is left out");
-        result->objective.max_slowdown = INFINITY;
-    }
-    return fly_pareto_choose(points->points, points->count, &result->objective, spec->max_power_w,
-                             pareto_default_known(result) ? points->points[points->default_point].time_s
-                                                          : NAN,
-                             &result->chosen, out_error);
-}
-
-static int emit(const struct cli_call *call, struct pareto_result *result, struct fly_error *out_error)
-{
-    struct atomic_file file;
-    int code = choose(call, result, out_error);
-
-    if (code == 0 && cli_set(call, "svg")) {
+    tell_until(result, history, machine);
+    if (cli_set(call, "svg")) {
         code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
         if (code == 0)
             code = pareto_plot_commit(result, &file, out_error);
@@ -91,14 +97,14 @@ static int show(const struct cli_call *call, const struct jobs *jobs, const stru
         .from = "the job's log in",
         .basis = basis,
         .picture_from = "the job's own trials",
-        .left_out = left_out,
+        .left_out = job_frontier_left_out,
     };
-    struct pareto_result result = {.objective = history->objective, .source = &source};
-    struct operating_points points;
+    struct pareto_result result = {.source = &source};
+    struct job_profiles profiles;
+    struct job_frontier frontier;
     struct job_pareto pareto;
     struct job_savings savings;
     struct arena arena;
-    struct job_profiles profiles;
     size_t machine = 0;
     int code = job_view_machine(call, history, &machine, out_error);
 
@@ -107,18 +113,19 @@ static int show(const struct cli_call *call, const struct jobs *jobs, const stru
     arena_init(&arena, MEMORY_MAX);
     code = job_profiles_read(jobs, history, &arena, &profiles, out_error);
     if (code == 0)
-        code = job_pareto_of(history, &profiles, machine, &arena, &pareto, out_error);
+        code = job_frontier_read(jobs, history, &profiles, machine, &arena, &frontier, out_error);
+    if (code == 0)
+        code = job_pareto_of(history, machine, &frontier, &arena, &pareto, out_error);
     if (code == 0)
         code = job_savings_of(history, machine, &savings, out_error);
-    if (code == 0)
-        code = operating_points_of(&pareto.workload, &arena, &points, out_error);
     if (code == 0) {
-        result.objective.eta = objective_eta(&history->objective);
+        result.objective = frontier.objective;
         result.workload = &pareto.workload;
         result.spreads = pareto.spreads;
         result.savings = &savings;
-        result.points = &points;
-        code = emit(call, &result, out_error);
+        result.points = &frontier.points;
+        result.chosen = frontier.chosen;
+        code = emit(call, &result, frontier.lacks_bound, history, machine, out_error);
     }
     arena_deinit(&arena);
     return code;

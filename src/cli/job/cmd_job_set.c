@@ -8,6 +8,7 @@
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
 #include "cli/options/store_option.h"
+#include "job/core/definition.h"
 
 enum { PIN_TEXT_MAX = 64 };
 
@@ -131,11 +132,25 @@ static void tell(const struct cli_call *call, const struct job_setting *setting)
     else if (setting->set_recurrences_left)
         cli_note(call, "job '%s' has %u recurrence%s left", setting->job, setting->recurrences_left,
                  setting->recurrences_left == 1 ? "" : "s");
-    if (setting->policy != NULL)
+}
+
+/* Names the policy that the job has now; that of `auto` is decided where the log is kept. */
+static int tell_policy(const struct cli_call *call, const struct jobs *jobs, const char *name,
+                       struct fly_error *out_error)
+{
+    struct job_shown shown;
+    struct arena arena;
+    int code;
+
+    arena_init(&arena, 1 << 20);
+    code = jobs->backend->show(jobs->self, name, &arena, &shown, out_error);
+    if (code == 0)
         cli_note(call,
                  "job '%s' chooses its batch sizes by the policy '%s', which has learnt from all "
                  "trials on record",
-                 setting->job, setting->policy);
+                 name, job_shown_policy(&shown));
+    arena_deinit(&arena);
+    return code;
 }
 
 static int set_in(const struct cli_call *call, const struct jobs *jobs, const char *name,
@@ -169,6 +184,8 @@ static int set_in(const struct cli_call *call, const struct jobs *jobs, const ch
     code = jobs->backend->set(jobs->self, &setting, out_error);
     if (code == 0)
         tell(call, &setting);
+    if (code == 0 && setting.policy != NULL)
+        code = tell_policy(call, jobs, name, out_error);
     return code;
 }
 

@@ -6,11 +6,11 @@
 #include "cli/job/job_commands.h"
 #include "cli/job/job_show.h"
 #include "cli/job/job_view.h"
-#include "cli/kit/table.h"
 #include "cli/options/store_option.h"
 #include "job/core/definition_json.h"
 #include "job/core/grid_amount.h"
 #include "shapes/shape_told.h"
+#include "shapes/table.h"
 
 enum { TEXT_MAX = 1 << 20 };
 
@@ -85,6 +85,19 @@ static const struct meaning columns[] = {
      "Recurrences of which some energy is not known, and which do not count."},
     {"failed_runs", "failed runs", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
      "Recurrences that delivered no model."},
+    {"earlier_recurrences", "earlier", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+     "Recurrences except the default's before the revision that holds, under revisions whose saving is "
+     "known. All other figures count from that revision."},
+    {"earlier_ahead_energy_j", "ahead (J)", MEANING_REAL, 0, "J", MEANING_COUNTER,
+     "Energy that they took less than the default did around that time."},
+    {"earlier_unknown_recurrences", "unknown", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+     "Recurrences except the default's before that revision, under revisions whose saving is not known."},
+    {"guard", "guard", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Why the default runs next in the place of what the policy chooses, or why nothing is held against it."},
+    {"anew_since_trial", "anew since", MEANING_WHOLE, 0, NULL, MEANING_FACT,
+     "Trial with which learning last began anew, since all costs rose or the search stayed too dear."},
+    {"anew_since", "since", MEANING_DATE, 0, NULL, MEANING_FACT, "When that trial was proposed."},
+    {"anew_times", "times", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "How often learning began anew."},
 };
 static const struct quantities quantities = {"a kind of hardware of the job", QUANTITIES(columns)};
 
@@ -144,6 +157,15 @@ static void add_balance(struct table *table, const struct job_savings *savings, 
                                   : "the newest recurrences took more than the default");
 }
 
+static void add_earlier(struct table *table, const struct saving_earlier *earlier)
+{
+    table_add_integer(table, (int64_t)earlier->recurrences);
+    table_add_known(table, earlier->ahead_j,
+                    earlier->unknown > 0 ? "the saving of no earlier revision is known"
+                                         : "nothing ran before the revision that holds");
+    table_add_integer(table, (int64_t)earlier->unknown);
+}
+
 static void add_searching(struct table *table, const struct job_savings *savings, const char *doubt)
 {
     table_add_integer(table, (int64_t)savings->searching);
@@ -166,6 +188,29 @@ static void add_savings(struct table *table, const struct job_savings *savings)
     add_saving(table, &savings->time, doubt);
     add_saving(table, &savings->cost, doubt);
     add_searching(table, savings, doubt);
+    add_earlier(table, &savings->earlier);
+}
+
+static void add_guard(struct table *table, const struct job_guard *guard)
+{
+    static const char untold[] = "the service is older and does not tell", never[] = "it never did";
+    char date[ISO_TIME_TEXT_MAX];
+
+    if (guard != NULL && guard->text[0] != '\0')
+        table_add_text(table, guard->text);
+    else
+        table_add_unavailable(table, NULL, guard != NULL ? "the policy chooses what runs" : untold);
+    if (guard != NULL && guard->anew_trial > 0) {
+        table_add_integer(table, (int64_t)guard->anew_trial);
+        table_add_text(table, iso_time_format_us(guard->anew_us, date));
+    } else {
+        table_add_unavailable(table, NULL, guard != NULL ? never : untold);
+        table_add_unavailable(table, NULL, guard != NULL ? never : untold);
+    }
+    if (guard != NULL)
+        table_add_integer(table, (int64_t)guard->anew_times);
+    else
+        table_add_unavailable(table, NULL, untold);
 }
 
 /* ---- what stands beside the rows ---- */
@@ -224,7 +269,8 @@ struct told_show {
     double reference_per_kwh, amount;
     bool in_money, in_grams; /* what the amount is */
     uint64_t trials_with_reference, trials_without_reference;
-    const char *wanted_since; /* NULL: always */
+    const char *wanted_since;   /* NULL: always */
+    const char *revision_since; /* NULL: there is none */
 };
 
 static const struct shape_field show_rows[] = {
@@ -237,6 +283,7 @@ static const struct shape_field show_rows[] = {
     {SHAPE_AT(told_show, trials_with_reference), TOLD_U64},
     {SHAPE_AT(told_show, trials_without_reference), TOLD_U64},
     {SHAPE_AT(told_show, wanted_since), TOLD_TEXT},
+    {SHAPE_AT(told_show, revision_since), TOLD_TEXT, TOLD_ELSE("no revision was told")},
     {SHAPE_AT(told_show, pin), TOLD_POINTED(&pin_shape)},
 };
 static const struct shape show_shape = {SHAPE_OF(told_show, show_rows)};
@@ -255,7 +302,8 @@ static void add_members(struct table *table, const struct showing *showing)
     const struct job_shown *shown = &showing->shown;
     struct job_grid_sum sum = job_history_grid_sum(history);
     bool money = job_counts_money(&history->definition);
-    char date[ISO_TIME_TEXT_MAX];
+    const struct job_brought_past *revision = job_history_revision(history, history->revision);
+    char date[ISO_TIME_TEXT_MAX], began[ISO_TIME_TEXT_MAX];
     const struct told_show told = {
         .newest_failures = showing->failures,
         .failure_count = showing->failure_count,
@@ -268,6 +316,7 @@ static void add_members(struct table *table, const struct showing *showing)
         .trials_with_reference = sum.known,
         .trials_without_reference = sum.unknown,
         .wanted_since = history->wanted_us != 0 ? iso_time_format_us(history->wanted_us, date) : NULL,
+        .revision_since = revision != NULL ? iso_time_format_us(revision->time_us, began) : NULL,
     };
 
     table_members(table, &show_shape, &told);
@@ -295,6 +344,7 @@ static int emit_rows(const struct cli_call *call, const struct showing *showing,
 
         add_hardware(table, &showing->view.history, i);
         add_savings(table, savings);
+        add_guard(table, i < showing->shown.guard_count ? &showing->shown.guards[i] : NULL);
     }
     add_members(table, showing);
     code = cli_emit_table(call, table, out_error);

@@ -10,10 +10,10 @@
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
 #include "cli/job/why_plot.h"
-#include "cli/kit/table.h"
 #include "cli/options/store_option.h"
 #include "job/core/decision_numbers.h"
 #include "job/core/trial_past.h"
+#include "shapes/table.h"
 
 enum { TEXT_MAX = 1 << 16, TITLE_MAX = 160, HISTORY_MAX = 512 << 20 };
 
@@ -67,6 +67,7 @@ static const struct meaning outlook_columns[] = {
 struct why {
     const char *job;
     uint64_t trial;
+    uint32_t max_epochs; /* of the job */
     struct trial_past past;
     struct decision_numbers numbers;
 };
@@ -90,37 +91,18 @@ static int read_number(const struct cli_call *call, uint64_t *out_trial, struct 
 static int read_trial(const struct cli_call *call, const struct jobs *jobs, struct why *why,
                       struct fly_error *out_error)
 {
-    struct store_query query = {0};
-    struct job_shown shown;
-    struct arena arena;
     int code = read_number(call, &why->trial, out_error);
 
-    if (code < 0)
-        return code;
-    arena_init(&arena, 1 << 20);
-    code = jobs->backend->show(jobs->self, why->job, &arena, &shown, out_error);
-    arena_deinit(&arena);
-    if (code < 0)
-        return job_view_explain(jobs, why->job, code, out_error);
-    if (shown.trials == 0)
-        return error_set(out_error, FLY_EEXHAUSTED, "job '%s' has not run yet", why->job);
-    if (why->trial == 0)
-        why->trial = shown.trials;
-    if (why->trial > shown.trials)
-        return error_set(out_error, FLY_ENOTFOUND,
-                         "job '%s' has no trial %" PRIu64 "; its newest is %" PRIu64, why->job, why->trial,
-                         shown.trials);
-    query.trial = why->trial;
-    why->past = trial_past_empty;
-    code = jobs->backend->read(jobs->self, why->job, &query, trial_past_visit, &why->past, out_error);
-    if (code < 0)
-        trial_past_deinit(&why->past);
-    return code < 0 ? code : 0;
+    return code < 0 ? code
+                    : job_trial_read(jobs, why->job, why->trial, &why->trial, &why->max_epochs, &why->past,
+                                     out_error);
 }
 
-static void add_mean(struct table *table, double mean)
+static void add_mean(struct table *table, const struct decision_known *known, double mean)
 {
-    table_add_known(table, mean, "no trial of it reached the target");
+    table_add_known(table, mean,
+                    known->reached == 0 ? "no trial of it reached the target"
+                                        : "the energy of none that reached the target is known");
 }
 
 static void add_known(struct table *table, const struct decision_numbers *numbers)
@@ -135,9 +117,9 @@ static void add_known(struct table *table, const struct decision_numbers *number
             table_add_integer(table, (int64_t)known->crashed);
         else /* older logs do not say */
             table_add_unavailable(table, "-", "it was not written down then");
-        add_mean(table, known->mean_cost_j);
-        add_mean(table, known->mean_energy_j);
-        add_mean(table, known->mean_time_s);
+        add_mean(table, known, known->mean_cost_j);
+        add_mean(table, known, known->mean_energy_j);
+        add_mean(table, known, known->mean_time_s);
     }
 }
 
@@ -155,8 +137,9 @@ static void put_limit(struct buffer *text, const struct why *why)
                       number_format(past->limit_w, limit));
     else
         buffer_printf(
-            text, "Its power limit of %s W is the best of the batch size's profile%s for the objective.\n",
-            number_format(past->limit_w, limit), past->profiled ? ", which it measured itself," : "");
+            text, "Its power limit of %s W is the best of the batch size's profile%s for the objective%s.\n",
+            number_format(past->limit_w, limit), past->profiled ? ", which it measured itself," : "",
+            isnan(why->numbers.max_slowdown) ? "" : " within the bound");
 }
 
 static void put_epochs(struct buffer *text, const struct why *why)
@@ -165,6 +148,9 @@ static void put_epochs(struct buffer *text, const struct why *why)
 
     if (!past->record.capped)
         buffer_puts(text, "It is not stopped for its cost.\n");
+    else if (past->epochs >= why->max_epochs)
+        buffer_printf(text, "It may run %u epoch%s, as many as the job allows.\n", past->epochs,
+                      past->epochs == 1 ? "" : "s");
     else if (past->epochs > 0)
         buffer_printf(text, "It may run %u epoch%s, beyond which it would cost too much.\n", past->epochs,
                       past->epochs == 1 ? "" : "s");
@@ -213,6 +199,18 @@ static int emit_text(const struct cli_call *call, const struct why *why, struct 
     return code;
 }
 
+/* A saving that is nothing beside the greatest, or beside a run's cost, is told as none, not in more digits.
+ */
+static double told_gain(const struct decision_outlook *outlook, const struct decision_candidate *candidate)
+{
+    double greatest = 0.0;
+
+    for (size_t i = 0; i < outlook->candidate_count; i++)
+        greatest = fmax(greatest, outlook->candidates[i].gain_j);
+    return candidate->gain_j < fmax(0.01 * greatest, 1e-4 * candidate->expected_cost_j) ? 0.0
+                                                                                        : candidate->gain_j;
+}
+
 static void add_candidates(struct table *table, const struct decision_outlook *outlook)
 {
     for (size_t i = 0; i < outlook->candidate_count; i++) {
@@ -224,11 +222,12 @@ static void add_candidates(struct table *table, const struct decision_outlook *o
         table_add_real(table, 100.0 * at->doubt);
         table_add_real(table, at->trial_cost_j);
         table_add_real(table, at->stop_cost_j);
-        table_add_real(table, at->gain_j);
+        table_add_real(table, told_gain(outlook, at));
         if (is_best)
             table_add_unavailable(table, "the best", "the others are compared with it");
         else if (!at->may_run)
-            table_add_unavailable(table, "not yet", "too far from what was tried, or it does not fit");
+            table_add_unavailable(table, "not yet",
+                                  "too far from what was tried, it does not fit, or enough others are tried");
         else
             table_add_real(table, at->worth_j);
     }

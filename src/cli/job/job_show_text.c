@@ -21,7 +21,10 @@ static void put_target(struct buffer *text, const struct job_definition *definit
     buffer_printf(text, " within %u epochs%s%s.\n", definition->max_epochs,
                   definition->best_so_far ? ", where the best so far counts" : "",
                   definition->trains_on ? ", and training goes on after it" : "");
-    if (definition->report_every_samples > 0)
+    if (definition->report_every_steps > 0)
+        buffer_printf(text, "An epoch is %u samples; the program evaluates after every %u steps.\n",
+                      definition->report_every_samples, definition->report_every_steps);
+    else if (definition->report_every_samples > 0)
         buffer_printf(text, "An epoch is %u samples, whenever the program evaluates.\n",
                       definition->report_every_samples);
     if (!isnan(definition->max_metric_loss))
@@ -194,6 +197,35 @@ static void put_outdated(struct buffer *text, const struct job_history *history,
                       savings->outdated == 1 ? "" : "s", savings->outdated == 1 ? "is" : "are");
 }
 
+/* Writes "12.3 kJ less" than something. */
+static void put_less(struct buffer *text, double less_j)
+{
+    char energy[AMOUNT_MAX];
+
+    buffer_printf(text, "%s %s", amount_energy(fabs(less_j), NAN, amount_plus_minus(), energy),
+                  less_j >= 0.0 ? "less" : "more");
+}
+
+/* Writes what was saved before the revision that holds, from which all other figures count. */
+static void put_earlier(struct buffer *text, const struct saving_earlier *earlier)
+{
+    size_t all = earlier->recurrences + earlier->unknown;
+
+    if (all == 0)
+        return;
+    buffer_printf(text, "  Before the revision: %zu recurrence%s", all, all == 1 ? "" : "s");
+    if (earlier->recurrences == 0) {
+        buffer_puts(text, "; what they saved is not known");
+    } else {
+        if (earlier->unknown > 0)
+            buffer_printf(text, ", of which %zu, whose saving is known,", earlier->recurrences);
+        buffer_puts(text, " took ");
+        put_less(text, earlier->ahead_j);
+        buffer_puts(text, " than as many models of the default of then");
+    }
+    buffer_puts(text, ". What stands here counts from the revision on.\n");
+}
+
 static void put_doubt(struct buffer *text, const struct job_shown *shown, const struct job_savings *savings)
 {
     bool few_controls = savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_NOT_SPANNED;
@@ -221,15 +253,6 @@ static void put_saving(struct buffer *text, const struct job_shown *shown, const
     buffer_puts(text, "; 95 % intervals, from each run of the default and those around it.\n");
     if (saving_words_by_chance(&savings->energy))
         buffer_printf(text, "  %s\n", saving_words_chance);
-}
-
-/* Writes "12.3 kJ less" than something. */
-static void put_less(struct buffer *text, double less_j)
-{
-    char energy[AMOUNT_MAX];
-
-    buffer_printf(text, "%s %s", amount_energy(fabs(less_j), NAN, amount_plus_minus(), energy),
-                  less_j >= 0.0 ? "less" : "more");
 }
 
 static void put_balance(struct buffer *text, const struct job_savings *savings)
@@ -275,6 +298,21 @@ static void put_metric(struct buffer *text, const struct job_savings *savings)
     if (isfinite(savings->tuned.mean_metric) && isfinite(savings->baseline.mean_metric))
         buffer_printf(text, "  Metric at the end: %.5g, and %.5g of the default.\n",
                       savings->tuned.mean_metric, savings->baseline.mean_metric);
+}
+
+/* Writes what the guard does at present, and since when learning has begun anew. */
+static void put_guard(struct buffer *text, const struct job_guard *guard)
+{
+    char date[ISO_TIME_TEXT_MAX];
+
+    if (guard->text[0] != '\0')
+        buffer_printf(text, "  At present %s.\n", guard->text);
+    if (guard->anew_trial > 0)
+        buffer_printf(text,
+                      "  Learning began anew with trial %" PRIu64 ", on %s%s; 'flyball job why JOB --trial "
+                      "%" PRIu64 "' says why.\n",
+                      guard->anew_trial, iso_time_format_us(guard->anew_us, date),
+                      guard->anew_times > 1 ? ", not for the first time" : "", guard->anew_trial);
 }
 
 static uint64_t count_trials(const struct job_history *history, size_t machine)
@@ -323,6 +361,8 @@ void job_show_text(const struct job_shown *shown, const struct job_history *hist
 
         buffer_printf(text, "\nHardware %zu: %s, %" PRIu64 " trial%s\n", i + 1,
                       job_view_hardware(&history->machines[i], hardware), trials, trials == 1 ? "" : "s");
+        if (i < shown->guard_count)
+            put_guard(text, &shown->guards[i]);
         put_baseline(text, history, &savings[i].baseline);
         put_tuned(text, &savings[i].tuned);
         put_outdated(text, history, &savings[i]);
@@ -331,5 +371,6 @@ void job_show_text(const struct job_shown *shown, const struct job_history *hist
         put_searching(text, &savings[i]);
         put_balance(text, &savings[i]);
         put_metric(text, &savings[i]);
+        put_earlier(text, &savings[i].earlier);
     }
 }

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/words.h"
 #include "cli/options/store_option.h"
+#include "job/past/job_unknown.h"
 #include "job/remote/spool.h"
 
-enum { NAMES_BYTES = 64 << 20, HISTORY_BYTES = 1 << 30, GIB_SHIFT = 30 };
+enum { HISTORY_BYTES = 1 << 30, GIB_SHIFT = 30 };
 
 /* How long to deliver what waits on this machine. */
 static const double delivery_most_s = 2.0;
@@ -52,46 +52,6 @@ void job_view_deliver(const struct cli_call *call, const struct jobs *jobs)
         deliver(call, jobs, NULL);
 }
 
-/* Returns the store's name nearest to `name`, or NULL; it is in the arena. */
-static const char *find_nearest(const struct jobs *jobs, const char *name, struct arena *arena,
-                                size_t *out_count)
-{
-    struct job_list list = {.count = 0};
-    const char **names;
-    int nearest;
-
-    *out_count = 0;
-    if (jobs->backend->list(jobs->self, arena, &list, NULL) < 0)
-        return NULL;
-    *out_count = list.count;
-    names = arena_alloc(arena, list.count + 1, sizeof names[0]);
-    if (names == NULL)
-        return NULL;
-    for (size_t i = 0; i < list.count; i++)
-        names[i] = list.jobs[i].name;
-    nearest = word_nearest(name, names, list.count);
-    return nearest >= 0 ? names[nearest] : NULL;
-}
-
-int job_view_explain(const struct jobs *jobs, const char *name, int code, struct fly_error *out_error)
-{
-    struct arena arena;
-    const char *nearest;
-    size_t count;
-
-    if (code != FLY_ENOTFOUND)
-        return code;
-    arena_init(&arena, NAMES_BYTES);
-    nearest = find_nearest(jobs, name, &arena, &count);
-    if (nearest != NULL)
-        error_set(out_error, code, "no job '%.100s' in the store; did you mean '%s'?", name, nearest);
-    else
-        error_set(out_error, code, "no job '%.100s' in the store, which has %zu; %s", name, count,
-                  count > 0 ? "'flyball job list' shows them" : "--store names another");
-    arena_deinit(&arena);
-    return code;
-}
-
 int job_view_run(const struct cli_call *call, job_view_act *act, struct fly_error *out_error)
 {
     const char *name = NULL;
@@ -102,7 +62,7 @@ int job_view_run(const struct cli_call *call, job_view_act *act, struct fly_erro
         code = store_option_open(call, &jobs, out_error);
     if (code != 0)
         return code;
-    code = job_view_explain(&jobs, name, act(call, &jobs, name, out_error), out_error);
+    code = job_unknown_explain(&jobs, name, act(call, &jobs, name, out_error), out_error);
     jobs_close(&jobs);
     return code;
 }
@@ -120,7 +80,7 @@ int job_view_read(const struct cli_call *call, struct job_view *out_view, struct
     code = job_history_read(&out_view->jobs, out_view->name, &out_view->arena, &out_view->history, out_error);
     if (code < 0) {
         arena_deinit(&out_view->arena);
-        code = job_view_explain(&out_view->jobs, out_view->name, code, out_error);
+        code = job_unknown_explain(&out_view->jobs, out_view->name, code, out_error);
         jobs_close(&out_view->jobs);
     }
     return code;
@@ -181,9 +141,4 @@ char *job_view_objective(const struct fly_objective *objective, char text[JOB_HA
         snprintf(text + length, JOB_HARDWARE_TEXT_MAX - (size_t)length,
                  " in at most %g times the default's time", objective->max_slowdown);
     return text;
-}
-
-const char *job_view_outcome(const struct job_row *row)
-{
-    return row->running ? "running" : job_outcome_name(row->outcome);
 }

@@ -25,12 +25,6 @@ int job_view_name(const struct cli_call *call, const char **out_name, struct fly
  */
 void job_view_deliver(const struct cli_call *call, const struct jobs *jobs);
 
-/*
- * Explains an unknown job with the one that may have been meant; passes on any other code. `code`
- * is what a function of the table returned for the job of that name.
- */
-int job_view_explain(const struct jobs *jobs, const char *name, int code, struct fly_error *out_error);
-
 /* Does something to the job that was named, in its store. An unknown job is explained. */
 typedef int job_view_act(const struct cli_call *call, const struct jobs *jobs, const char *name,
                          struct fly_error *out_error);
@@ -57,8 +51,5 @@ char *job_view_hardware(const struct job_machine *machine, char text[JOB_HARDWAR
 
 /* "least energy in at most 1.03 times the default's time"; `text` has JOB_HARDWARE_TEXT_MAX bytes. */
 char *job_view_objective(const struct fly_objective *objective, char text[JOB_HARDWARE_TEXT_MAX]);
-
-/* Returns "running", or how the trial ended. */
-const char *job_view_outcome(const struct job_row *row);
 
 #endif

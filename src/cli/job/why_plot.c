@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/math/portable_math.h"
-#include "cli/kit/chart.h"
+#include "cli/kit/chart_dots.h"
 
 enum { MEMORY_MAX = 64 << 20, TEXT_MAX = 256, SERIES_MAX = 6, BANDS = 2, LISTS = 6 };
 
@@ -18,57 +18,26 @@ static const char *const band_names[BANDS] = {"90 % of the belief", "50 %"};
 /* Above this ratio of the largest to the smallest expected cost the axis is logarithmic. */
 static const double logarithmic_from = 8.0;
 
-struct unit {
-    const char *name;
-    double size;
-};
-static const struct unit units[] = {{"GJ", 1e9}, {"MJ", 1e6}, {"kJ", 1e3}, {"J", 1.0}};
-enum { UNIT_COUNT = 4 };
-
-/* Trials as points. */
-struct dots {
-    double *x, *y;
-    const char **tips;
-    size_t count;
-};
-
 struct picture {
     const struct why_plot *plot;
     struct arena *arena;
-    struct unit unit;
+    struct chart_unit unit;
     double *sizes, *expected, *low[BANDS], *high[BANDS];
-    struct dots reached, stopped, chosen;
+    struct chart_dots reached, stopped, chosen;
     struct chart_series series[SERIES_MAX];
     struct chart_note note;
     struct chart_panel panel;
     char title[TEXT_MAX], description[2 * TEXT_MAX], y[TEXT_MAX];
 };
 
-static struct unit unit_for(const struct decision_outlook *outlook)
+/* Returns the unit of the least cost that is expected. */
+static struct chart_unit unit_of(const struct decision_outlook *outlook)
 {
     double least = INFINITY;
-    int i = 0;
 
     for (size_t at = 0; at < outlook->candidate_count; at++)
         least = fmin(least, outlook->candidates[at].expected_cost_j);
-    while (i < UNIT_COUNT - 1 && least < units[i].size)
-        i++;
-    return units[i];
-}
-
-static bool dots_init(struct dots *dots, struct arena *arena, size_t count)
-{
-    dots->x = arena_alloc(arena, count + 1, sizeof dots->x[0]);
-    dots->y = arena_alloc(arena, count + 1, sizeof dots->y[0]);
-    dots->tips = arena_alloc(arena, count + 1, sizeof dots->tips[0]);
-    return dots->x != NULL && dots->y != NULL && dots->tips != NULL;
-}
-
-static void dots_add(struct dots *dots, double x, double y, const char *tip)
-{
-    dots->x[dots->count] = x;
-    dots->y[dots->count] = y;
-    dots->tips[dots->count++] = tip;
+    return chart_unit_for(chart_energy_units, least);
 }
 
 /* Fills in the curve and its bands, and the point of the choice. */
@@ -84,7 +53,7 @@ static int draw_belief(struct picture *picture, struct fly_error *out_error)
         if (*lists[i] == NULL)
             return error_no_memory(out_error);
     }
-    if (!dots_init(&picture->chosen, picture->arena, 1))
+    if (!chart_dots_init(&picture->chosen, picture->arena, 1))
         return error_no_memory(out_error);
     for (size_t i = 0; i < count; i++) {
         const struct decision_candidate *at = &outlook->candidates[i];
@@ -98,70 +67,64 @@ static int draw_belief(struct picture *picture, struct fly_error *out_error)
             picture->high[band][i] = picture->expected[i] * factor;
         }
         if (at->batch_size == picture->plot->chosen)
-            dots_add(&picture->chosen, at->batch_size, picture->expected[i], NULL);
+            chart_dots_add(&picture->chosen, at->batch_size, picture->expected[i], NULL);
     }
     return 0;
 }
 
-/* Returns the hardware of the trial; machine_count if it is not on record. */
-static size_t machine_of(const struct why_plot *plot)
+/* Returns the trial; NULL if it is not on record. */
+static const struct job_row *row_of(const struct why_plot *plot)
 {
     const struct job_history *history = plot->history;
 
     for (size_t i = 0; i < history->count; i++) {
         if (history->rows[i].trial == plot->trial)
-            return history->rows[i].machine;
+            return &history->rows[i];
     }
-    return history->machine_count;
+    return NULL;
 }
 
-/* Adds the trials on that hardware that had a cost before this one was chosen. */
+/* Returns whether the belief at the choice of `chosen` rests on that trial: it ended with a cost before. */
+static bool counts(const struct job_row *row, const struct job_row *chosen)
+{
+    return row->machine == chosen->machine && row->revision == chosen->revision &&
+           row->trial < chosen->trial && !row->running && isfinite(row->cost_j) &&
+           (row->outcome == TRIAL_REACHED || row->outcome == TRIAL_STOPPED ||
+            row->outcome == TRIAL_NOT_REACHED);
+}
+
+/* Adds the trials on that hardware, under that revision, that had a cost before this one was chosen. */
 static int add_trials(struct picture *picture, struct fly_error *out_error)
 {
     const struct job_history *history = picture->plot->history;
-    size_t machine = machine_of(picture->plot);
+    const struct job_row *chosen = row_of(picture->plot);
     char text[TEXT_MAX];
 
-    if (!dots_init(&picture->reached, picture->arena, history->count) ||
-        !dots_init(&picture->stopped, picture->arena, history->count))
+    if (!chart_dots_init(&picture->reached, picture->arena, history->count) ||
+        !chart_dots_init(&picture->stopped, picture->arena, history->count))
         return error_no_memory(out_error);
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *row = &history->rows[i];
         bool reached = row->outcome == TRIAL_REACHED;
 
-        if (row->machine != machine || row->trial >= picture->plot->trial || row->running ||
-            !isfinite(row->cost_j) ||
-            (!reached && row->outcome != TRIAL_STOPPED && row->outcome != TRIAL_NOT_REACHED))
+        if (chosen == NULL || !counts(row, chosen))
             continue;
         snprintf(text, sizeof text, "trial %" PRIu64 ", batch %u: %s%.3g %s", row->trial, row->batch_size,
                  reached ? "" : "more than ", row->cost_j / picture->unit.size, picture->unit.name);
-        dots_add(reached ? &picture->reached : &picture->stopped, row->batch_size,
-                 row->cost_j / picture->unit.size, arena_strdup(picture->arena, text));
+        chart_dots_add(reached ? &picture->reached : &picture->stopped, row->batch_size,
+                       row->cost_j / picture->unit.size, arena_strdup(picture->arena, text));
     }
     return 0;
-}
-
-static struct chart_series points_of(const struct dots *dots, const char *name, enum svg_color color,
-                                     enum svg_shape shape, double radius)
-{
-    return (struct chart_series){.name = name,
-                                 .kind = CHART_POINTS,
-                                 .color = color,
-                                 .shape = shape,
-                                 .radius = radius,
-                                 .x = dots->x,
-                                 .y = dots->y,
-                                 .tips = dots->tips,
-                                 .count = dots->count};
 }
 
 /* Leaves out series without points, from the legend too. */
 static size_t make_series(struct picture *picture)
 {
     const struct chart_series dots[] = {
-        points_of(&picture->reached, "trials", SVG_GREEN, SVG_CIRCLE, 0),
-        points_of(&picture->stopped, "stopped: it costs more", SVG_ORANGE, SVG_TRIANGLE, 4.5),
-        points_of(&picture->chosen, "chosen", SVG_PURPLE, SVG_STAR, 7),
+        chart_dots_series(&picture->reached, "trials", CHART_POINTS, SVG_GREEN, SVG_CIRCLE, 0),
+        chart_dots_series(&picture->stopped, "stopped: it costs more", CHART_POINTS, SVG_ORANGE, SVG_TRIANGLE,
+                          4.5),
+        chart_dots_series(&picture->chosen, "chosen", CHART_POINTS, SVG_PURPLE, SVG_STAR, 7),
     };
     struct chart_series belief = {
         .color = SVG_BLUE, .x = picture->sizes, .count = picture->plot->outlook->candidate_count};
@@ -249,7 +212,7 @@ static int compose(void *context, struct arena *arena, struct chart *out_chart, 
 
 int why_plot_commit(const struct why_plot *plot, struct atomic_file *file, struct fly_error *out_error)
 {
-    struct picture picture = {.plot = plot, .unit = unit_for(plot->outlook)};
+    struct picture picture = {.plot = plot, .unit = unit_of(plot->outlook)};
 
     return chart_compose_commit(compose, &picture, MEMORY_MAX, file, out_error);
 }

@@ -9,7 +9,7 @@
 #include "base/harmless.h"
 #include "base/number.h"
 #include "cli/kit/table_print.h"
-#include "cli/kit/table_private.h"
+#include "cli/kit/table_render_private.h"
 
 /*
  * Puts quotes where RFC 4180 demands them, and around an empty text: an empty field without

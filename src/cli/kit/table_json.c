@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/harmless.h"
 #include "cli/kit/table_print.h"
-#include "cli/kit/table_private.h"
+#include "cli/kit/table_render_private.h"
 #include "shapes/text_value.h"
 
 enum { KEY_MAX = 96, REAL_DIGITS = 17 };

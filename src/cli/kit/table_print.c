@@ -7,20 +7,7 @@
 
 #include "base/error.h"
 #include "base/file/atomic_file.h"
-#include "cli/kit/table_private.h"
-
-/* Checks that the table can be written: it is complete, and every append succeeded. */
-static int table_check(const struct table *table, struct fly_error *out_error)
-{
-    if (table == NULL)
-        return error_no_memory(out_error);
-    if (table->error.code < 0)
-        return error_set(out_error, table->error.code, "%s", table->error.text);
-    if (table->cell_count % table->column_count != 0)
-        return error_set(out_error, FLY_EINTERNAL, "table '%s' ends within a row; please report it",
-                         table->schema);
-    return 0;
-}
+#include "cli/kit/table_render_private.h"
 
 static int print_json(const struct table *table, struct buffer *out, struct fly_error *out_error)
 {

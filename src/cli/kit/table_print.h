@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "base/buffer.h"
-#include "cli/kit/table.h"
+#include "shapes/table.h"
 
 /*
  * Turns a table or a JSON document into the bytes to print, and writes those to a stream. A

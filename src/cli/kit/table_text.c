@@ -10,22 +10,10 @@
 #include <string.h>
 
 #include "base/harmless.h"
-#include "cli/kit/table_private.h"
+#include "cli/kit/table_render_private.h"
 #include "cli/kit/text_layout.h"
 
-enum { COLUMN_GAP = 2, CELL_TEXT_MAX = 1 << 20, DECIMALS_MAX = 6 };
-
-int table_decimals(int decimals, double least)
-{
-    int digits = -decimals, found = 0;
-
-    if (decimals >= 0)
-        return decimals;
-    if (!isfinite(least) || least == 0.0)
-        return 0;
-    found = digits - 1 - (int)floor(log10(fabs(least)));
-    return found < 0 ? 0 : found > DECIMALS_MAX ? DECIMALS_MAX : found;
-}
+enum { COLUMN_GAP = 2, CELL_TEXT_MAX = 1 << 20 };
 
 static int column_decimals(const struct table *table, size_t column)
 {

@@ -2,8 +2,8 @@
 #ifndef FLYBALL_CLI_REPORT_REPORT_ROWS_H
 #define FLYBALL_CLI_REPORT_REPORT_ROWS_H
 
-#include "cli/kit/table.h"
 #include "cli/report/report_meters.h"
+#include "shapes/table.h"
 
 /* A log that could not be summed up, and why. */
 struct report_trouble {

@@ -76,6 +76,7 @@ static const struct cli_option options[] = {
      .placeholder = "DIR",
      .help = "Save them in this directory by GPUs, driver, --job and --batch-size, for 'flyball run --tune "
              "--profile-directory'."},
+    RUN_TUNE_OPTION_NO_HOOK(""),
     RUN_TUNE_OPTION_JOB(""),
     RUN_TUNE_OPTION_BATCH_SIZE(""),
     {.name = "svg",

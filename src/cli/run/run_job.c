@@ -118,6 +118,8 @@ static void open_streams(struct run_job *job)
         close(job->reserved);
     if (step_lines_open(&job->lines, &error) < 0)
         put_off(job, error.text);
+    else if (!job->no_hook)
+        python_hook_offer(&job->hook, &job->lines.hook);
     if (job->has_metric && capture_open(&job->capture, STDOUT_FILENO, &error) < 0)
         put_off(job, error.text);
     fflush(NULL);
@@ -125,6 +127,7 @@ static void open_streams(struct run_job *job)
 
 static void close_streams(struct run_job *job)
 {
+    job->seen = job->lines.hook;
     step_lines_close(&job->lines);
     capture_close(&job->capture);
 }
@@ -143,12 +146,14 @@ static int run_try(struct run_job *job, char *const *words, const char *variable
     restore_inheritance(inheritance);
     open_streams(job);
     run_job_set_variables(job);
+    run_job_make_directory(job, words);
     capture_put(&job->capture);
     output_watch_put(&job->watch);
     code = child_fork(child, filled, patience_s, out_error);
     output_watch_take_back(&job->watch);
     capture_take_back(&job->capture);
     step_lines_passed(&job->lines);
+    python_hook_take_back(&job->hook);
     run_job_reserve(job);
     if (code == 0 && job->begins != NULL)
         job->begins(job->moment_data);
@@ -193,6 +198,7 @@ static bool end_try(struct run_job *job, const struct child *child)
                                     .signal = child->signal,
                                     .ended_by_us = job->ends,
                                     .metric = job->metric_now,
+                                    .steps = job->lines.events[STEP_BEGIN],
                                     .status = {.size = sizeof attempt->status}};
     attempt->end = run_job_find_end(job, child, attempt);
     (void)fly_session_status(job->session, &attempt->status);

@@ -16,6 +16,7 @@
 #include "cli/options/knob_options.h"
 #include "cli/program/child.h"
 #include "cli/program/process_tree.h"
+#include "cli/program/python_hook.h"
 #include "cli/run/run_carbon.h"
 #include "job/core/policy_plugins.h"
 #include "policy/batch_policy.h"
@@ -59,6 +60,7 @@ struct run_job_try {
     struct fly_session_status status;
     enum run_job_end end;
     int exit_status, signal; /* of the program */
+    uint64_t steps;          /* that it told, or its hook */
     bool ended_by_us;
     double metric; /* the newest; NAN: none */
     char cause[RUN_JOB_TEXT_MAX];
@@ -90,6 +92,10 @@ struct run_job {
     struct fly_session *session;
     int reserved; /* a low number kept for the program's end of the lines; -1: none */
     struct step_lines lines;
+    const char *metric_name; /* that the hook reports; borrowed; NULL: none */
+    bool no_hook;
+    struct python_hook hook;
+    struct step_hook seen;      /* what the hook in the newest try's Pythons said */
     struct run_capture capture; /* of standard output, with a pattern for metrics */
     int events;                 /* readable if one of these is, or if the log answers; -1: none */
     struct output_watch watch;  /* of the streams that are not captured */
@@ -104,6 +110,7 @@ struct run_job {
     bool ends, killed; /* ends: it must end; killed: it was killed */
     bool all_epochs;   /* it has done all its epochs, and should end by itself */
     bool oom_seen;     /* the program reported it in a line to us */
+    off_t missed_to;   /* steps up to here in the file were over before they were heard of */
     struct memory_words captured;
     struct memory_seen said; /* in captured output, since the last report */
     bool zero_based;         /* its first report was of epoch 0 */
@@ -155,6 +162,10 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
      .help = "With --job: an epoch is so many samples, counted from the steps that the program tells, for a program " \
              "that evaluates after so many steps whatever the batch size is. If not given, each report ends an " \
              "epoch."}, \
+    {.name = "report-every-steps", .type = CLI_INTEGER, .placeholder = "K", .minimum = 1, .maximum = UINT32_MAX, \
+     .help = "With --job: the program evaluates after so many steps whatever the batch size is. Each evaluation then " \
+             "counts as so many steps where the program tells none, and an epoch is the samples of so many steps at " \
+             "the default batch size, or those of --report-every-samples."}, \
     {.name = "max-metric-loss", .type = CLI_REAL, .placeholder = "LOSS", .minimum = 0, .above_minimum = true, \
      .maximum = INFINITY, \
      .help = "With --job and --train-on: a batch size whose final metric is worse than the default's by more than " \
@@ -165,7 +176,8 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
      .help = "With --job: do not end the program when it has reached its target."}, \
     {.name = "beta", .type = CLI_REAL, .placeholder = "FACTOR", .minimum = 0, .above_minimum = true, \
      .maximum = INFINITY, .infinite = true, .default_text = "2", \
-     .help = "With --job: a try is stopped when it costs so many times the least cost so far; inf for never."}, \
+     .help = "With --job and another policy than bayes: a try is stopped when it costs so many times the least cost so far; " \
+             "inf for never. bayes stops a try where going on costs more than it is worth."}, \
     {.name = "policy", .type = CLI_TEXT, .placeholder = "NAME", .default_text = "auto", \
      .help = "With --job: how batch sizes are chosen: bayes, default, grid, zeus or zeus-server, or the path of a plug-in " \
              "(a shared object); with a path later submissions need --job and --policy alone. auto: as on record, and " \
@@ -207,6 +219,9 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
     {.name = "metric-regex", .type = CLI_TEXT, .placeholder = "REGEX", \
      .help = "With --job: lines of standard output that tell of an epoch: an extended regular expression whose " \
              "group is the metric, or whose two groups are epoch and metric."}, \
+    {.name = "metric-name", .type = CLI_TEXT, .placeholder = "NAME", \
+     .help = "With --job: the metric that a Trainer of Hugging Face's or of Lightning's logs under this name, as in " \
+             "eval_accuracy or val_acc; the start-up module for Python reports it."}, \
     {.name = "oom-regex", .type = CLI_TEXT, .placeholder = "REGEX", \
      .help = "With --job: one more line of output or errors that says that the batch size does not fit, if the " \
              "program then fails. The words of PyTorch, JAX, TensorFlow, cuDNN and cuBLAS are known without."}, \
@@ -215,6 +230,9 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
     {.name = "grace", .type = CLI_REAL, .placeholder = "SECONDS", .minimum = 0, .maximum = 86400, \
      .default_text = "30", \
      .help = "With --job: a try that has to end gets SIGTERM, and so much later SIGKILL, with all it started."}, \
+    {.name = "tries-directory", .type = CLI_TEXT, .placeholder = "PATH", .default_text = "flyball-tries", \
+     .help = "With --job: where each try has a directory of its own, {try_directory}, for checkpoints. It is new for " \
+             "each try, and the same for another attempt of a try, as after a requeue."}, \
     {.name = "power-limits", .type = CLI_TEXT, .placeholder = "LIST", \
      .help = "With --job: power limits to try, in W, as in 400,300,200; if not given, all that the GPUs take in " \
              "steps of 25."}, \
@@ -262,6 +280,8 @@ char **run_job_words(const struct run_job *job, char *const *words);
 bool run_job_has_marks(char *const *words);
 /* Returns FLY_EUSAGE for {learning_rate} without --learning-rate. */
 int run_job_check_words(const struct run_job *job, char *const *words, struct fly_error *out_error);
+/* Makes the try's directory for a program whose words name it. */
+void run_job_make_directory(const struct run_job *job, char *const *words);
 /* Sets the variables for a program that is about to be forked. */
 void run_job_set_variables(const struct run_job *job);
 

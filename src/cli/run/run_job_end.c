@@ -122,9 +122,8 @@ static enum run_job_end end_of_program(struct run_job *job, const struct child *
     attempt->cause[0] = '\0';
     if (!job->reported) {
         cause(attempt, "it reported no epoch; a line 'epoch 1 metric 0.5' for each, written to the file in "
-                       "FLYBALL_STEPS, or --metric-regex, is what is learnt from; inside a container and on "
-                       "another node "
-                       "the file is not there");
+                       "FLYBALL_STEPS, --metric-name or --metric-regex, is what is learnt from; inside a "
+                       "container and on another node the file is not there");
         session_fail(session, TRIAL_CRASHED, JOB_END_WITHOUT_EPOCH);
         return RUN_JOB_SILENT;
     }

@@ -9,7 +9,7 @@
 #include "base/disabled.h"
 #include "base/error.h"
 #include "cli/options/finish_time.h"
-#include "cli/options/number_list.h"
+#include "cli/options/number_list_option.h"
 #include "cli/options/slowdown_option.h"
 #include "cli/program/program_words.h"
 #include "cli/run/run_job.h"
@@ -38,7 +38,9 @@ static const char *const own[] = {"tries",
                                   "learning-rate",
                                   "scaling",
                                   "seed",
+                                  "tries-directory",
                                   "metric-regex",
+                                  "metric-name",
                                   "oom-regex",
                                   "oom-status",
                                   "grace",
@@ -47,6 +49,7 @@ static const char *const own[] = {"tries",
                                   "best-so-far",
                                   "max-metric-loss",
                                   "report-every-samples",
+                                  "report-every-steps",
                                   "window",
                                   "no-default",
                                   "recurrences-left",
@@ -70,6 +73,7 @@ static const char *const defining[] = {"batch-sizes",
                                        "best-so-far",
                                        "max-metric-loss",
                                        "report-every-samples",
+                                       "report-every-steps",
                                        "window",
                                        "no-default"};
 
@@ -105,8 +109,13 @@ static int compile(const struct cli_call *call, const char *name, regex_t *out_r
 
 static int read_patterns(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
 {
-    int code = compile(call, "metric-regex", &job->metric, &job->has_metric, out_error);
+    int code = 0;
 
+    job->metric_name = cli_text(call, "metric-name");
+    if (job->metric_name != NULL && (job->no_hook || cli_text(call, "metric-regex") != NULL))
+        return cli_usage(call, out_error, "--metric-name does not go with %s",
+                         job->no_hook ? "--no-hook, for the hook reports it" : "--metric-regex");
+    code = compile(call, "metric-regex", &job->metric, &job->has_metric, out_error);
     if (code == 0 && job->has_metric && (job->metric.re_nsub < 1 || job->metric.re_nsub > GROUPS_MAX))
         code = cli_value_error(call, "metric-regex", cli_text(call, "metric-regex"),
                                "one group, the metric, or two, epoch and metric", out_error);
@@ -160,6 +169,8 @@ static int read_definition(const struct cli_call *call, struct run_job *job, str
         options->target_hold = (uint32_t)cli_integer(call, "target-hold");
     if (cli_set(call, "report-every-samples"))
         options->report_every_samples = (uint32_t)cli_integer(call, "report-every-samples");
+    if (cli_set(call, "report-every-steps"))
+        options->report_every_steps = (uint32_t)cli_integer(call, "report-every-steps");
     options->best_so_far = cli_flag(call, "best-so-far");
     if (cli_set(call, "max-metric-loss"))
         options->max_metric_loss = cli_real(call, "max-metric-loss");
@@ -245,6 +256,7 @@ static int look_up(const struct cli_call *call, struct run_job *job, struct fly_
     options->target_hold = shown.definition.target_hold;
     options->best_so_far = shown.definition.best_so_far;
     options->report_every_samples = shown.definition.report_every_samples;
+    options->report_every_steps = shown.definition.report_every_steps;
     if (!isnan(shown.definition.max_metric_loss))
         options->max_metric_loss = shown.definition.max_metric_loss;
     options->window = shown.definition.window;
@@ -309,6 +321,7 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
         .size = sizeof job->options,
         .job_name = cli_text(call, "job"),
         .store = cli_text(call, "store"),
+        .tries_directory = cli_text(call, "tries-directory"),
         .tries = cli_integer(call, "tries") > 0 ? (uint32_t)cli_integer(call, "tries") : FLY_SESSION_ALWAYS,
         .like = cli_text(call, "like"),
         .revision = cli_text(call, "revision"),
@@ -321,6 +334,7 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
     job->learning_rate = cli_set(call, "learning-rate") ? cli_real(call, "learning-rate") : NAN;
     job->scaling = (enum fly_scaling)cli_choice(call, "scaling");
     job->seed = (uint32_t)cli_integer(call, "seed");
+    job->no_hook = cli_flag(call, "no-hook");
     job->grace_s = cli_real(call, "grace");
     status_line_begin(&job->line, cli_status_line_fd(call));
     job->root = cli_text(call, "sysfs-root") != NULL ? cli_text(call, "sysfs-root") : "";
@@ -364,6 +378,7 @@ int run_job_plain_words(const struct cli_call *call, char *const *words, char **
         code = session_new(&job.options, &job.parts, &job.session, out_error);
     if (code == 0) {
         run_job_set_variables(&job);
+        run_job_make_directory(&job, words);
         *out_words = run_job_words(&job, words);
         code = *out_words != NULL ? 0 : error_no_memory(out_error);
         fly_session_close(job.session, FLY_SESSION_FINISHED);

@@ -64,6 +64,7 @@ static void put_try(const struct run_job *job, size_t number, struct buffer *out
 static void put_faults(const struct run_job *job, struct buffer *out)
 {
     const struct fly_session_status *last;
+    char hook[STEP_HOOK_SENTENCE_MAX];
 
     if (job->off[0] != '\0')
         buffer_printf(out, "  not followed: %s\n", job->off);
@@ -78,6 +79,8 @@ static void put_faults(const struct run_job *job, struct buffer *out)
     if (job->kept.lost > 0)
         buffer_printf(out, "  %" PRIu64 " report%s lost\n", job->kept.lost,
                       job->kept.lost == 1 ? " is" : "s are");
+    if (step_hook_sentence(&job->seen, job->tries[job->try_count - 1].steps, hook)[0] != '\0')
+        buffer_printf(out, "  steps: %" PRIu64 "; %s\n", job->tries[job->try_count - 1].steps, hook);
     if (last->limit_text[0] != '\0')
         buffer_printf(out, "  power limit left alone: %s\n", last->limit_text);
 }
@@ -133,6 +136,7 @@ static const struct shape_field try_rows[] = {
     {SHAPE_AT_AS("limit_w", run_job_try, status.limit_w), TOLD_NUMBER},
     {SHAPE_AT_AS("last_try", run_job_try, status.last_try), TOLD_BOOL},
     {SHAPE_AT_AS("epochs", run_job_try, status.epoch), TOLD_U32},
+    {SHAPE_AT(run_job_try, steps), TOLD_U64},
     {SHAPE_AT(run_job_try, metric), TOLD_NUMBER},
     {SHAPE_AT_AS("energy_j", run_job_try, status.energy_j), TOLD_NUMBER},
     {SHAPE_AT_AS("time_s", run_job_try, status.time_s), TOLD_NUMBER},
@@ -152,6 +156,7 @@ struct told_recurrence {
     const char *log_unavailable, *limit_unavailable;
     uint64_t kept_reports;
     const char *not_followed;
+    char hook[STEP_HOOK_SENTENCE_MAX];
 };
 
 static const struct shape_field recurrence_rows[] = {
@@ -162,14 +167,15 @@ static const struct shape_field recurrence_rows[] = {
     {SHAPE_AT(told_recurrence, limit_unavailable), TOLD_TEXT},
     {SHAPE_AT(told_recurrence, kept_reports), TOLD_U64},
     {SHAPE_AT(told_recurrence, not_followed), TOLD_TEXT},
+    {SHAPE_AT(told_recurrence, hook), TOLD_CHARS(told_recurrence, hook)},
 };
 static const struct shape recurrence_shape = {SHAPE_OF(told_recurrence, recurrence_rows)};
 
 json_t *run_job_json(const struct run_job *job)
 {
-    const struct fly_session_status *last =
-        job->try_count > 0 ? &job->tries[job->try_count - 1].status : NULL;
-    const struct told_recurrence told = {
+    const struct run_job_try *attempt = job->try_count > 0 ? &job->tries[job->try_count - 1] : NULL;
+    const struct fly_session_status *last = attempt != NULL ? &attempt->status : NULL;
+    struct told_recurrence told = {
         .job = job->options.job_name,
         .recurrence = last != NULL && last->trial > 0 ? (int64_t)last->recurrence : -1,
         .tries = job->tries,
@@ -180,5 +186,7 @@ json_t *run_job_json(const struct run_job *job)
         .not_followed = job->off,
     };
 
+    if (attempt != NULL)
+        step_hook_sentence(&job->seen, attempt->steps, told.hook);
     return shape_tell(&recurrence_shape, &told);
 }

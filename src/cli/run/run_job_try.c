@@ -56,12 +56,34 @@ static void hear(struct run_job *job)
         heed(job, job->session->answer);
 }
 
+/* Returns whether the newest step was over before it was heard of. */
+static bool is_missed(struct run_job *job)
+{
+    if (step_lines_at(&job->lines) > job->missed_to)
+        return false;
+    if (step_lines_end(&job->lines) >= job->missed_to)
+        return true;
+    job->missed_to = 0; /* the file was cut short */
+    return false;
+}
+
+/*
+ * To start a guard or set a limit takes time, and the program's steps of that time wait in the file. They
+ * would look like steps that take no time, so they are counted and not measured. No window is open then.
+ */
 static void begin_step(struct run_job *job)
 {
+    const struct knob_turner *turner = &job->session->limit.knob_turner;
+    unsigned turns = turner->turns;
+
     if (job->all_epochs)
         end_program(job);
+    else if (is_missed(job))
+        session_step_missed(job->session);
     else
         heed(job, fly_session_step_begin(job->session));
+    if (turner->turns != turns)
+        job->missed_to = step_lines_end(&job->lines);
 }
 
 /* Programs count from 1 or from 0. */
@@ -112,6 +134,7 @@ static void take(struct run_job *job, enum step_event event)
     case STEP_SESSION:
         session_release(session);
         break;
+    case STEP_HOOK:
     case STEP_MALFORMED:
         break;
     }
@@ -286,6 +309,7 @@ void run_job_follow(struct run_job *job, struct child *child)
 
     job->ends = job->killed = job->all_epochs = job->oom_seen = job->zero_based = job->reported = false;
     job->metric_now = NAN;
+    job->missed_to = 0;
     job->said = (struct memory_seen){.count = {0}};
     job->captured = (struct memory_words){.told = NULL};
     job->memory = (struct host_memory){.root = job->root};

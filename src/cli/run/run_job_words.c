@@ -19,7 +19,7 @@ static const struct {
 } marks[] = {
     {"{batch_size}", RUN_VARIABLE_BATCH_SIZE},       {"{local_batch_size}", RUN_VARIABLE_LOCAL_BATCH_SIZE},
     {"{learning_rate}", RUN_VARIABLE_LEARNING_RATE}, {"{seed}", RUN_VARIABLE_SEED},
-    {"{max_epochs}", RUN_VARIABLE_MAX_EPOCHS},
+    {"{max_epochs}", RUN_VARIABLE_MAX_EPOCHS},       {"{try_directory}", RUN_VARIABLE_TRY_DIRECTORY},
 };
 
 /* Returns "" if there is none. */
@@ -64,6 +64,10 @@ static const char *value_of(const struct run_job *job, enum run_variable variabl
     case RUN_VARIABLE_MAX_EPOCHS:
         snprintf(text, VALUE_MAX, "%" PRIu32, session->definition.max_epochs);
         return text;
+    case RUN_VARIABLE_METRIC_NAME:
+        return job->metric_name != NULL ? job->metric_name : "";
+    case RUN_VARIABLE_TRY_DIRECTORY:
+        return session->directory;
     case RUN_VARIABLE_COUNT:
         break;
     }
@@ -80,6 +84,18 @@ void run_job_set_variables(const struct run_job *job)
             setenv(run_variables[i].name, value, 1);
         else
             unsetenv(run_variables[i].name);
+    }
+}
+
+void run_job_make_directory(const struct run_job *job, char *const *words)
+{
+    char path[SESSION_PATH_MAX];
+    struct fly_error error;
+
+    for (size_t i = 0; words[i] != NULL; i++) {
+        if (strstr(words[i], "{try_directory}") != NULL &&
+            fly_session_directory(job->session, path, sizeof path, &error) < 0)
+            fprintf(stderr, "flyball: %s\n", error.text);
     }
 }
 

@@ -32,13 +32,18 @@ void run_tune_prepare(struct run_tune *tune)
 {
     struct fly_error error;
 
-    if (tune->wanted && step_lines_open(&tune->lines, &error) < 0)
+    if (!tune->wanted)
+        return;
+    if (step_lines_open(&tune->lines, &error) < 0)
         put_off(tune, error.code, error.text);
+    else if (!tune->no_hook)
+        python_hook_offer(&tune->hook, &tune->lines.hook);
 }
 
 void run_tune_forked(struct run_tune *tune)
 {
     step_lines_passed(&tune->lines);
+    python_hook_take_back(&tune->hook);
 }
 
 static int open_knob(struct run_tune *tune, struct fly_error *out_error)
@@ -246,6 +251,7 @@ static void take(struct run_tune *tune, enum step_event event)
         break;
     case STEP_OUT_OF_MEMORY:
     case STEP_SESSION:
+    case STEP_HOOK:
     case STEP_MALFORMED:
         break;
     }
@@ -379,6 +385,20 @@ void run_tune_wait(struct run_tune *tune, struct child *child, const struct devi
         child_wait(child);
 }
 
+/* What of the program's Python kept the steps from here, or what tells them without it. */
+static void say_no_step(struct run_tune *tune)
+{
+    static const char none[] = "the program reported no step; ";
+    static const char lines[] =
+        "a line for each, written to the file in " STEP_PLACE_VARIABLE
+        ", is what tuning goes by; inside a container and on another node it is not there";
+    char why[STEP_HOOK_SENTENCE_MAX], text[sizeof none + STEP_HOOK_SENTENCE_MAX];
+
+    step_hook_sentence(&tune->lines.hook, 0, why);
+    snprintf(text, sizeof text, "%s%s", none, why[0] != '\0' ? why : lines);
+    put_off(tune, FLY_ESTATE, text);
+}
+
 /* Counts the lines of a program that ended at once; begins nothing for them. */
 static void take_late_lines(struct run_tune *tune)
 {
@@ -389,9 +409,7 @@ static void take_late_lines(struct run_tune *tune)
     if (tune->lines.flooded)
         put_off(tune, FLY_ELIMIT, step_lines_flood);
     else if (tune->lines.events[STEP_BEGIN] == 0)
-        put_off(tune, FLY_ESTATE,
-                "the program reported no step; a line for each, written to the file in " STEP_PLACE_VARIABLE
-                ", is what tuning goes by; inside a container and on another node it is not there");
+        say_no_step(tune);
     else if (!tune->tried)
         put_off(tune, FLY_ESTATE, "the program had ended before its steps were seen");
 }

@@ -14,6 +14,7 @@
 #include "cli/kit/status_line.h"
 #include "cli/options/knob_options.h"
 #include "cli/program/child.h"
+#include "cli/program/python_hook.h"
 #include "train/carbon/carbon_keeper.h"
 #include "train/program/step_lines.h"
 #include "train/tuner/knob_turner.h"
@@ -50,6 +51,8 @@ struct run_tune {
     struct knob_options knob_options;
     char readonly_path[CLI_READONLY_MAX];
     struct step_lines lines;
+    bool no_hook;
+    struct python_hook hook;
     struct status_line status;
 
     /* For following the grid. */
@@ -116,7 +119,14 @@ extern const char *const run_tune_profile_knobs[]; /* of `flyball profile` */
     {.name = "profile", .type = CLI_TEXT, .placeholder = "FILE", \
      .help = "With --tune: reuse this profile, as 'flyball profile --output' writes it; what does not fit is " \
              "measured."}, \
+    RUN_TUNE_OPTION_NO_HOOK("With --tune or --job: "), \
     RUN_TUNE_OPTION_BATCH_SIZE("With --tune: ")
+
+/* Whether steps are looked for in the program. */
+#define RUN_TUNE_OPTION_NO_HOOK(before) \
+    {.name = "no-hook", .type = CLI_FLAG, \
+     .help = before "leave PYTHONPATH alone: only lines that the program writes are its steps. Otherwise a start-up " \
+             "module finds the steps of a PyTorch program by itself."}
 
 /* The least length of a window. */
 #define RUN_TUNE_OPTION_TOLERANCE(before) \

@@ -99,6 +99,7 @@ struct told_tune {
     const char *state, *off, *reason, *reason_text, *objective;
     double eta, max_slowdown;
     uint64_t steps, malformed_lines;
+    char hook[STEP_HOOK_SENTENCE_MAX];
     const char *knob, *knob_note;
     bool of_clock, of_power, of_profile;
     char start_profile[WORKLOAD_SETTING_MAX], chosen_profile[WORKLOAD_SETTING_MAX];
@@ -126,6 +127,7 @@ static const struct shape_field tune_rows[] = {
     {SHAPE_AT(told_tune, max_slowdown), TOLD_NUMBER, TOLD_ELSE("there is no bound")},
     {SHAPE_AT(told_tune, steps), TOLD_U64},
     {SHAPE_AT(told_tune, malformed_lines), TOLD_U64},
+    {SHAPE_AT(told_tune, hook), TOLD_CHARS(told_tune, hook)},
     {SHAPE_AT(told_tune, knob), TOLD_ANY_TEXT},
     {SHAPE_AT(told_tune, knob_note), TOLD_TEXT},
     {SHAPE_AT(told_tune, start_ceiling_mhz), TOLD_NUMBER, TOLD_ELSE(not_begun),
@@ -193,6 +195,7 @@ json_t *run_tune_json(const struct run_tune *tune)
         .gpu_count = tune->knob_opened ? tune->gpu_count : 0,
     };
 
+    step_hook_sentence(&tune->lines.hook, told.steps, told.hook);
     if (tune->reported)
         workload_setting_text(workload_setting(report->start_workload_profile), told.start_profile);
     if (chosen != NULL)

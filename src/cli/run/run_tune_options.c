@@ -53,6 +53,7 @@ static int read_common(const struct cli_call *call, const char *program, struct 
     const char *gpus = cli_text(call, "gpus");
 
     out_tune->lines = (struct step_lines)STEP_LINES_NONE;
+    out_tune->no_hook = cli_flag(call, "no-hook");
     if (out_tune->wanted && !out_tune->every_limit && gpus != NULL && strcmp(gpus, "none") == 0)
         return cli_usage(call, out_error, "-i none leaves no GPU whose limits could be tried");
     status_line_begin(&out_tune->status, cli_status_line_fd(call));
@@ -74,9 +75,10 @@ int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct
         const char *name;
         bool of_jobs; /* --job accepts it too */
     } options[] = {
-        {"knob", false},        {"objective", true},          {"eta", true},
-        {"max-slowdown", true}, {"profile-steps", true},      {"energy-tolerance", true},
-        {"profile", false},     {"profile-directory", false}, {"batch-size", false},
+        {"knob", false},        {"objective", true},     {"eta", true},
+        {"max-slowdown", true}, {"profile-steps", true}, {"energy-tolerance", true},
+        {"no-hook", true},      {"profile", false},      {"profile-directory", false},
+        {"batch-size", false},
     };
     bool recurs = !cli_flag(call, "tune") && cli_text(call, "job") != NULL;
 

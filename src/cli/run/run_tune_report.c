@@ -353,9 +353,13 @@ void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out)
 void run_tune_text(const struct run_tune *tune, struct buffer *out)
 {
     const struct fly_tuner_report *report = &tune->report;
+    char hook[STEP_HOOK_SENTENCE_MAX];
 
     if (tune->off[0] != '\0')
         buffer_printf(out, "  tuning off: %s\n", tune->off);
+    if (tune->lines.events[STEP_BEGIN] > 0 &&
+        step_hook_sentence(&tune->lines.hook, tune->lines.events[STEP_BEGIN], hook)[0] != '\0')
+        buffer_printf(out, "  steps: %llu; %s\n", (unsigned long long)tune->lines.events[STEP_BEGIN], hook);
     if (tune->lines.events[STEP_MALFORMED] > 0)
         buffer_printf(out, "  %llu malformed lines from the program are no steps\n",
                       (unsigned long long)tune->lines.events[STEP_MALFORMED]);

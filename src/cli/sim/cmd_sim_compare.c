@@ -5,19 +5,21 @@
 
 #include "base/error.h"
 #include "base/math/order.h"
+#include "base/text/number_list.h"
 #include "cli/frame/call.h"
-#include "cli/options/number_list.h"
+#include "cli/options/number_list_option.h"
 #include "cli/options/thread_option.h"
-#include "cli/sim/compare_jobs.h"
+#include "cli/sim/compare_options.h"
 #include "cli/sim/compare_plot.h"
 #include "cli/sim/compare_report.h"
+#include "cli/sim/objective_option.h"
 #include "cli/sim/plugin_crash.h"
+#include "cli/sim/policy_options.h"
 #include "cli/sim/sim_commands.h"
-#include "cli/sim/sim_objective.h"
 #include "cli/sim/sim_options.h"
-#include "cli/sim/sim_policies.h"
 #include "cli/sim/sim_run.h"
 #include "sim/campaign.h"
+#include "sim/open/sim_objective.h"
 #include "sim/scenario.h"
 #include "sim/try_writer.h"
 
@@ -104,6 +106,7 @@ struct sim_compare {
     const struct scale *scale;
     struct compare_jobs jobs;
     struct sim_policies policies;
+    struct policy_parameters parameters;
     struct fly_objective objective;
     uint32_t *seeds;
     size_t seed_count;
@@ -209,11 +212,11 @@ static int read_scenarios(struct sim_compare *sim, const struct cli_call *call, 
     return 0;
 }
 
-static void report_progress(void *context, uint64_t done, uint64_t total)
+static int report_progress(void *context, uint64_t done, uint64_t total)
 {
     struct sim_compare *sim = context;
 
-    sim_run_progress(&sim->run, sim->done + done, total);
+    return sim_run_progress(&sim->run, sim->done + done, total);
 }
 
 static struct campaign_plan make_plan(struct sim_compare *sim, const struct cli_call *call)
@@ -227,7 +230,7 @@ static struct campaign_plan make_plan(struct sim_compare *sim, const struct cli_
         .seed_count = sim->seed_count,
         .recurrences = sim->horizons[sim->horizon_count - 1],
         .rest_at_default = true,
-        .parameters = sim_policy_parameters(&sim->policies, call),
+        .parameters = sim->parameters,
         .threads = thread_option(call),
         .thread_begun = plugin_crash_thread,
         .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
@@ -317,14 +320,14 @@ static int compare_on_jobs(struct sim_compare *sim, const struct cli_call *call,
 {
     uint32_t synthetic = cli_set(call, "synthetic-jobs") ? (uint32_t)cli_integer(call, "synthetic-jobs")
                                                          : sim->scale->synthetic_jobs;
-    int code = sim_objective_read(call, &sim->objective, out_error);
+    int code = objective_option_read(call, &sim->objective, out_error);
 
     if (code == 0)
-        code = compare_jobs_open(&sim->jobs, call, synthetic, cli_flag(call, "each"), out_error);
+        code = compare_options_open(&sim->jobs, call, synthetic, cli_flag(call, "each"), out_error);
     if (code < 0)
         return code;
     sim_objective_set(&sim->objective, sim->jobs.items, sim->jobs.count);
-    code = sim_policies_open(&sim->policies, call, out_error);
+    code = policy_options_open(&sim->policies, &sim->parameters, call, out_error);
     if (code == 0) {
         code = compare(sim, call, out_error);
         sim_policies_close(&sim->policies);
@@ -391,6 +394,6 @@ const struct cli_command cmd_sim_compare = {
                   "compare where all costs grow, and where four recurrences start together"},
                  {"flyball sim compare --quick --policy zeus,./mine.so --each --format csv",
                   "judge a policy of your own, job by job"}},
-    .outputs = {&compare_report_quantities},
+    .outputs = {&compare_rows_quantities},
     .run = sim_compare_run,
 };

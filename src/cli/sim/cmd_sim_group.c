@@ -6,17 +6,18 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "cli/options/number_list.h"
+#include "cli/options/number_list_option.h"
 #include "cli/options/thread_option.h"
-#include "cli/sim/group_report.h"
 #include "cli/sim/plugin_crash.h"
+#include "cli/sim/policy_options.h"
 #include "cli/sim/sim_commands.h"
 #include "cli/sim/sim_options.h"
-#include "cli/sim/sim_policies.h"
 #include "cli/sim/sim_run.h"
 #include "cli/sim/sim_workloads.h"
 #include "cli/sim/unpacked.h"
 #include "sim/crew.h"
+#include "sim/open/group_rows.h"
+#include "sim/open/group_set.h"
 #include "sim/try_writer.h"
 
 enum { SEEDS_MAX = 100000, MEMORY_MAX = 256 << 20 };
@@ -49,52 +50,14 @@ struct sim_group {
     struct arena arena;
     struct unpacked unpacked;
     struct group_file file;
-    struct sim_workloads workloads;
+    struct sim_set workloads;
     size_t *group_workloads;
     struct sim_policies policies;
+    struct policy_parameters parameters;
     uint32_t *seeds;
     size_t seed_count;
     struct sim_run run;
 };
-
-/* Returns the workload of a dataset, which is opened when the dataset first occurs. */
-static int find_workload(struct sim_group *sim, const struct cli_call *call, const struct group *group,
-                         size_t *out_workload, struct fly_error *out_error)
-{
-    const struct job_description *job;
-    const char *nearest;
-
-    for (size_t i = 0; i < sim->workloads.count; i++) {
-        if (strcmp(sim->workloads.items[i].job.name, group->dataset) == 0) {
-            *out_workload = i;
-            return 0;
-        }
-    }
-    job = job_list_find(&sim->workloads.list, group->dataset);
-    if (job != NULL) {
-        *out_workload = sim->workloads.count;
-        return sim_workloads_add(&sim->workloads, call, job, out_error);
-    }
-    nearest = job_list_nearest(&sim->workloads.list, group->dataset);
-    return error_set(
-        out_error, FLY_EDATA,
-        "%s:%zu: column 'dataset': expected the name of a known job, found '%.60s'%s%s%s; describe it in a "
-        "--jobs file",
-        sim->file.name, group->line, group->dataset, nearest != NULL ? "; did you mean '" : "",
-        nearest != NULL ? nearest : "", nearest != NULL ? "'?" : "");
-}
-
-static int open_workloads(struct sim_group *sim, const struct cli_call *call, struct fly_error *out_error)
-{
-    int code = 0;
-
-    sim->group_workloads = arena_alloc(&sim->arena, sim->file.count, sizeof sim->group_workloads[0]);
-    if (sim->group_workloads == NULL)
-        return error_no_memory(out_error);
-    for (size_t i = 0; i < sim->file.count && code == 0; i++)
-        code = find_workload(sim, call, &sim->file.groups[i], &sim->group_workloads[i], out_error);
-    return code;
-}
 
 static int read_seeds(struct sim_group *sim, const struct cli_call *call, struct fly_error *out_error)
 {
@@ -112,6 +75,16 @@ static int read_seeds(struct sim_group *sim, const struct cli_call *call, struct
     return 0;
 }
 
+static int show(const struct sim_group *sim, const struct cli_call *call, const struct group_plan *plan,
+                const struct group_result *results, struct fly_error *out_error)
+{
+    struct table *table = group_rows_of(plan, sim->workloads.count, results);
+    int code = cli_emit_table(call, table, out_error);
+
+    table_free(table);
+    return code;
+}
+
 static int simulate(struct sim_group *sim, const struct cli_call *call, struct fly_error *out_error)
 {
     const struct group_plan plan = {
@@ -123,7 +96,7 @@ static int simulate(struct sim_group *sim, const struct cli_call *call, struct f
         .seeds = sim->seeds,
         .seed_count = sim->seed_count,
         .seed_from_name = cli_choice(call, "generator") == GENERATOR_NUMPY,
-        .parameters = sim_policy_parameters(&sim->policies, call),
+        .parameters = sim->parameters,
         .threads = thread_option(call),
         .thread_begun = plugin_crash_thread,
         .tries = cli_set(call, "tries") ? sim_run_sink : NULL,
@@ -140,7 +113,7 @@ static int simulate(struct sim_group *sim, const struct cli_call *call, struct f
     code = group_campaign_run(&plan, &results, out_error);
     code = sim_run_end(&sim->run, code, out_error);
     if (code == 0)
-        code = group_report_emit(call, &plan, sim->workloads.count, results, out_error);
+        code = show(sim, call, &plan, results, out_error);
     free(results);
     return code;
 }
@@ -151,14 +124,14 @@ static int run_with_traces(struct sim_group *sim, const struct cli_call *call, s
 
     if (code < 0)
         return code;
-    code = open_workloads(sim, call, out_error);
+    code = group_set_open(&sim->workloads, &sim->file, &sim->arena, &sim->group_workloads, out_error);
     if (code == 0)
-        code = sim_policies_open(&sim->policies, call, out_error);
+        code = policy_options_open(&sim->policies, &sim->parameters, call, out_error);
     if (code == 0) {
         code = simulate(sim, call, out_error);
         sim_policies_close(&sim->policies);
     }
-    sim_workloads_close(&sim->workloads);
+    sim_set_close(&sim->workloads);
     return code;
 }
 
@@ -207,6 +180,6 @@ const struct cli_command cmd_sim_group = {
     .examples = {{"flyball sim group --groups groups.csv.xz --traces traces --gpu v100",
                   "replay with the published search"},
                  {"flyball sim make-groups groups.csv --submissions 100000", "make up a file to try"}},
-    .outputs = {&group_report_quantities},
+    .outputs = {&group_rows_quantities},
     .run = sim_group_run,
 };

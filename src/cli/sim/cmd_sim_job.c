@@ -5,20 +5,22 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "cli/frame/call.h"
-#include "cli/options/number_list.h"
+#include "cli/options/number_list_option.h"
 #include "cli/options/thread_option.h"
+#include "cli/sim/objective_option.h"
 #include "cli/sim/plugin_crash.h"
+#include "cli/sim/policy_options.h"
 #include "cli/sim/sim_commands.h"
-#include "cli/sim/sim_objective.h"
 #include "cli/sim/sim_options.h"
 #include "cli/sim/sim_plot.h"
-#include "cli/sim/sim_policies.h"
 #include "cli/sim/sim_report.h"
 #include "cli/sim/sim_run.h"
-#include "cli/sim/sim_transfer.h"
 #include "cli/sim/sim_workloads.h"
+#include "cli/sim/transfer_option.h"
 #include "sim/campaign.h"
 #include "sim/crew.h"
+#include "sim/open/job_figures.h"
+#include "sim/open/sim_objective.h"
 #include "sim/try_writer.h"
 
 enum { SEEDS_MAX = 100000, MEMORY_MAX = 64 << 20 };
@@ -88,8 +90,9 @@ static const struct cli_option options[] = {
 /* The command's data while it runs. */
 struct sim_job {
     struct arena arena;
-    struct sim_workloads workloads;
+    struct sim_set workloads;
     struct sim_policies policies;
+    struct policy_parameters parameters;
     struct sim_transfer transfer;
     struct fly_objective objective;
     uint32_t *seeds;
@@ -100,7 +103,7 @@ struct sim_job {
 
 static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call *call)
 {
-    struct policy_parameters parameters = sim_policy_parameters(&sim->policies, call);
+    struct policy_parameters parameters = sim->parameters;
 
     parameters.overlapping = cli_flag(call, "overlapping");
     return (struct campaign_plan){
@@ -128,34 +131,15 @@ static struct campaign_plan make_plan(struct sim_job *sim, const struct cli_call
 /* Checks the order: a trace repeats a job's order only if it can express all that happened. */
 static int check_order(const struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
 {
-    for (size_t i = 0; i < sim->workloads.count && cli_choice(call, "order") == 1; i++) {
-        const struct job_description *job = &sim->workloads.items[i].job;
-
-        if (job->untold != NULL)
-            return error_set(
-                out_error, FLY_EUNSUPPORTED,
-                "job '%s' cannot be repeated as recorded: its trace has no words for %s; 'flyball sim "
-                "replay' repeats its log exactly, and '--order drawn' simulates it",
-                job->name, job->untold);
-    }
-    return 0;
+    return cli_choice(call, "order") == 1 ? sim_set_check_order(&sim->workloads, out_error) : 0;
 }
 
 /* If the epochs of all batch sizes grow, the job needs a higher maximum, or no try could reach its target. */
 static void allow_for_drift(struct sim_job *sim, const struct cli_call *call)
 {
-    bool raised = false;
+    uint64_t recurrences = cli_set(call, "recurrences") ? (uint64_t)cli_integer(call, "recurrences") : 0;
 
-    for (size_t i = 0; i < sim->workloads.count; i++) {
-        struct workload *workload = &sim->workloads.items[i];
-        uint32_t before = workload->spec.max_epochs;
-
-        drift_raise_max_epochs(workload, (enum drift_kind)cli_choice(call, "drift"),
-                               cli_set(call, "recurrences") ? (uint64_t)cli_integer(call, "recurrences")
-                                                            : workload_recurrences(workload));
-        raised = raised || workload->spec.max_epochs > before;
-    }
-    if (raised)
+    if (sim_set_allow_for_drift(&sim->workloads, (enum drift_kind)cli_choice(call, "drift"), recurrences))
         cli_note(call, "with this drift the greatest number of epochs is raised as the need of epochs grows");
 }
 
@@ -191,6 +175,21 @@ static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly
     return code;
 }
 
+/* Checks that what is brought from elsewhere is, and that somebody heeds it. */
+static int check_transfer(const struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    if (cli_text(call, "transfer-from") == NULL)
+        return cli_source(call, "transfer-recurrences") == CLI_OPTION
+                   ? cli_usage(call, out_error,
+                               "--transfer-recurrences without --transfer-from brings nothing")
+                   : 0;
+    return sim_policies_heed_past(&sim->policies)
+               ? 0
+               : cli_usage(call, out_error,
+                           "no policy of --policy learns from elsewhere; add bayes, or leave out "
+                           "--transfer-from");
+}
+
 static int simulate_workloads(struct sim_job *sim, const struct cli_call *call, struct fly_error *out_error)
 {
     int code;
@@ -198,7 +197,9 @@ static int simulate_workloads(struct sim_job *sim, const struct cli_call *call, 
     allow_for_drift(sim, call);
     code = check_order(sim, call, out_error);
     if (code == 0)
-        code = sim_transfer_open(&sim->transfer, call, &sim->workloads, out_error);
+        code = check_transfer(sim, call, out_error);
+    if (code == 0)
+        code = transfer_option_open(&sim->transfer, call, &sim->workloads, out_error);
     if (code < 0)
         return code;
     code = simulate(sim, call, out_error);
@@ -216,17 +217,17 @@ static int sim_job_run(const struct cli_call *call, struct fly_error *out_error)
     code =
         number_list_option(call, "seeds", 0, SEEDS_MAX, &sim.arena, &sim.seeds, &sim.seed_count, out_error);
     if (code == 0)
-        code = sim_objective_read(call, &sim.objective, out_error);
+        code = objective_option_read(call, &sim.objective, out_error);
     if (code == 0)
         code = sim_workloads_open(&sim.workloads, call, out_error);
     if (code == 0) {
         sim_objective_set(&sim.objective, sim.workloads.items, sim.workloads.count);
-        code = sim_policies_open(&sim.policies, call, out_error);
+        code = policy_options_open(&sim.policies, &sim.parameters, call, out_error);
         if (code == 0) {
             code = simulate_workloads(&sim, call, out_error);
             sim_policies_close(&sim.policies);
         }
-        sim_workloads_close(&sim.workloads);
+        sim_set_close(&sim.workloads);
     }
     arena_deinit(&sim.arena);
     return code;
@@ -268,6 +269,6 @@ const struct cli_command cmd_sim_job = {
                   "repeat the published code's run with seed 1, try by try"},
                  {"flyball sim job --traces traces --gpu v100 --policy zeus,./mine.so",
                   "compare a policy of your own with the published search"}},
-    .outputs = {&sim_report_quantities},
+    .outputs = {&job_figures_quantities},
     .run = sim_job_run,
 };

@@ -2,15 +2,14 @@
 /* `flyball sim pareto`: the energy-time frontier of a recorded job, and the best choice on it. */
 #include <math.h>
 
-#include <flyball/pareto.h>
-
 #include "base/buffer.h"
 #include "base/error.h"
 #include "cli/options/slowdown_option.h"
 #include "cli/sim/sim_commands.h"
 #include "cli/sim/sim_options.h"
 #include "cli/sim/sim_workloads.h"
-#include "cli/views/pareto_result.h"
+#include "cli/views/pareto_view.h"
+#include "sim/open/sim_pareto.h"
 
 enum { MEMORY_MAX = 256 << 20, NAMES_MAX = 300 };
 
@@ -43,7 +42,7 @@ static const struct cli_option options[] = {
 };
 
 /* Checks that there is one job: a frontier belongs to one. */
-static int check_one(const struct sim_workloads *workloads, const struct cli_call *call,
+static int check_one(const struct sim_set *workloads, const struct cli_call *call,
                      struct fly_error *out_error)
 {
     struct buffer names;
@@ -76,29 +75,6 @@ static int read_objective(const struct cli_call *call, struct fly_objective *out
     return code;
 }
 
-static int choose(struct pareto_result *result, struct fly_error *out_error)
-{
-    const struct operating_points *points = result->points;
-    const struct job_spec *spec = &result->workload->spec;
-    bool known = points->count > 0 && pareto_default_known(result);
-
-    if (points->count == 0)
-        return error_set(
-            out_error, FLY_EEXHAUSTED,
-            "no batch size of job '%s' reaches its target within %u epochs in the traces; choose "
-            "another target or more epochs",
-            spec->name, spec->max_epochs);
-    if (!known && isfinite(result->objective.max_slowdown))
-        return error_set(out_error, FLY_EEXHAUSTED,
-                         "the default batch size %u of job '%s' is not known to reach its target, so no "
-                         "slowdown can be measured by it; leave out --max-slowdown or give another "
-                         "--default-batch-size",
-                         spec->batches[spec->default_batch].size, spec->name);
-    return fly_pareto_choose(points->points, points->count, &result->objective, spec->max_power_w,
-                             known ? points->points[points->default_point].time_s : NAN, &result->chosen,
-                             out_error);
-}
-
 /* The picture comes first: the report is printed only when everything that was asked for is there. */
 static int show(const struct cli_call *call, const struct pareto_result *result, struct fly_error *out_error)
 {
@@ -113,22 +89,10 @@ static int show(const struct cli_call *call, const struct pareto_result *result,
     return code == 0 ? pareto_report_emit(call, result, out_error) : code;
 }
 
-static const char basis[] =
-    "time and energy to the target are expected values over the recorded runs, from one "
-    "measurement of power and epoch time for each batch size and power limit";
-
-static int run_on(const struct cli_call *call, const struct sim_workloads *workloads,
+static int run_on(const struct cli_call *call, const struct sim_set *workloads,
                   const struct fly_objective *objective, struct fly_error *out_error)
 {
-    const struct pareto_source source = {
-        .schema = "flyball.sim.pareto/1",
-        .subject_key = "workload",
-        .place_key = "traces",
-        .place = cli_text(call, "traces"),
-        .from = "the traces in",
-        .basis = basis,
-        .picture_from = "the recorded runs",
-    };
+    const struct pareto_source source = sim_pareto_source(cli_text(call, "traces"));
     struct pareto_result result = {
         .workload = &workloads->items[0], .objective = *objective, .source = &source};
     struct operating_points points;
@@ -140,7 +104,7 @@ static int run_on(const struct cli_call *call, const struct sim_workloads *workl
         code = operating_points_of(result.workload, &arena, &points, out_error);
     result.points = &points;
     if (code == 0)
-        code = choose(&result, out_error);
+        code = sim_pareto_choose(&result, out_error);
     if (code == 0)
         code = show(call, &result, out_error);
     arena_deinit(&arena);
@@ -149,7 +113,7 @@ static int run_on(const struct cli_call *call, const struct sim_workloads *workl
 
 static int sim_pareto_run(const struct cli_call *call, struct fly_error *out_error)
 {
-    static struct sim_workloads workloads; /* large; the program runs one command */
+    static struct sim_set workloads; /* large; the program runs one command */
     struct fly_objective objective;
     int code = read_objective(call, &objective, out_error);
 
@@ -158,7 +122,7 @@ static int sim_pareto_run(const struct cli_call *call, struct fly_error *out_err
     if (code < 0)
         return code;
     code = run_on(call, &workloads, &objective, out_error);
-    sim_workloads_close(&workloads);
+    sim_set_close(&workloads);
     return code;
 }
 

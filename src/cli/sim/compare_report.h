@@ -3,23 +3,7 @@
 #define FLYBALL_CLI_SIM_COMPARE_REPORT_H
 
 #include "cli/frame/call.h"
-#include "cli/sim/compare_jobs.h"
-#include "sim/campaign.h"
-
-extern const struct quantities compare_report_quantities;
-
-/* What `flyball sim compare` ran in one scenario. */
-struct compare_run {
-    const char *scenario;
-    const struct campaign_plan *plan; /* with horizons: those of the rows, and others of the picture */
-    const struct campaign *campaign;
-    const struct compare_set *sets;
-    size_t set_count;
-    const uint64_t *horizons; /* of the rows */
-    size_t horizon_count;
-    size_t rival;    /* index of the policy that the others are compared with */
-    size_t standard; /* index of the default */
-};
+#include "sim/open/compare_rows.h"
 
 /*
  * The table: one row for every scenario, set of jobs, horizon and policy. People get the figures

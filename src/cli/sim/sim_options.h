@@ -47,7 +47,7 @@
      .default_text = "0.5", .key = "eta", \
      .help = "Weight of energy against time in the cost, from 0 (time) to 1 (energy)."}
 
-/* What jobs make small, within which bound; sim_objective_read reads these, and SIM_OPTION_ETA. */
+/* What jobs make small, within which bound; objective_option_read reads these, and SIM_OPTION_ETA. */
 #define SIM_OPTIONS_OBJECTIVE \
     {.name = "objective", .type = CLI_TEXT, .placeholder = "WHAT", \
      .help = "What the jobs make small: energy, time, cost:ETA, carbon or money. Carbon and money are energy " \
@@ -55,7 +55,7 @@
     {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", \
      .help = "Take at most so much more time than the default: 3% or 1.03x."}
 
-/* The policies; sim_policies_open reads these. */
+/* The policies; policy_options_open reads these. */
 #define SIM_OPTION_POWER_POLICY \
     {.name = "power-policy", .type = CLI_TEXT, .placeholder = "FILE", \
      .help = "Shared object whose policy chooses the power limit of each profiled batch size; if not given, " \
@@ -66,7 +66,7 @@
      .help = "Policies to compare; default and oracle are always computed."}, \
     SIM_OPTION_POWER_POLICY
 
-/* How the policies search; sim_policy_parameters reads these. */
+/* How the policies search; policy_options_open reads these. */
 #define SIM_OPTIONS_SEARCH \
     {.name = "beta", .type = CLI_REAL, .placeholder = "FACTOR", .minimum = 0, .above_minimum = true, \
      .maximum = INFINITY, .infinite = true, .default_text = "2", .key = "beta", \
@@ -83,7 +83,7 @@
      .help = "Whether a search that grows dearer than the default gives way to it for a while: of some " \
              "policies alone (policy: bayes), of all (on) or of none (off)."}
 
-/* How long profiles take; sim_policies_open reads it. */
+/* How long profiles take; policy_options_open reads it. */
 #define SIM_OPTION_PROFILE_WINDOW \
     {.name = "profile-window", .type = CLI_TEXT, .placeholder = "SHARE", .key = "sim.profile_window", \
      .help = "Share of a batch size's first epoch that measuring its power limits takes, as 10%; a policy " \

@@ -1,224 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/sim/sim_report.h"
-#include "cli/sim/sim_objective.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/buffer.h"
-#include "sim/statistics.h"
+#include "sim/open/job_figures.h"
+#include "sim/open/sim_objective.h"
 
 static const double normal_95 = 1.96;
 
 enum { TEXT_MAX = 64 << 20, CELL_WIDTH = 40, CELL_MAX = 96 };
-
-/* One workload and policy, over its seeds. */
-struct cell {
-    const struct workload *workload;
-    const struct optimum *optimum;
-    const char *policy;
-    uint64_t recurrences;
-    size_t seeds;
-    size_t completed;                     /* completed runs */
-    const struct comparison *first_ended; /* a run that ended early, or NULL */
-    struct statistics figures[FIGURE_COUNT];
-    const double *recordings; /* the figures' standard errors due to few recorded runs; NULL: not computed */
-    uint32_t chosen_batch_size; /* most common at the end of a run */
-    double chosen_limit_w;
-    size_t chosen_runs; /* how many runs ended with it; 0: no run completed anything */
-};
-
-#define FIGURE(key, unit, help)                              \
-    {                                                        \
-        key, key, MEANING_REAL, 2, unit, MEANING_GAUGE, help \
-    }
-#define FIGURE_KEYS(key, unit, what)                                               \
-    FIGURE(key "_mean", unit, "Mean over the runs of " what "."),                  \
-        FIGURE(key "_standard_error", unit, "Standard error of that mean."),       \
-        FIGURE(key "_recordings_standard_error", unit,                             \
-               "Standard error of that mean by the recordings that it rests on."), \
-        FIGURE(key "_p10", unit, "Tenth percentile over the runs."),               \
-        FIGURE(key "_p90", unit, "Ninetieth percentile over the runs.")
-
-static const struct meaning columns[] = {
-    {"workload", "workload", MEANING_TEXT, 0, NULL, MEANING_FACT, "Workload that is simulated."},
-    {"gpu", "GPU", MEANING_TEXT, 0, NULL, MEANING_FACT, "GPU that the traces are of."},
-    {"policy", "policy", MEANING_TEXT, 0, NULL, MEANING_FACT, "Policy that chooses what to run."},
-    {"seeds", "seeds", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
-     "Simulated runs, each with a seed of its own."},
-    {"completed_runs", "completed", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Those that went to their end."},
-    {"recurrences", "recurrences", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Recurrences of a run."},
-    {"default_batch_size", "default batch", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Batch size by default."},
-    {"default_power_limit_w", "default limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
-     "Power limit by default, the highest."},
-    {"optimum_batch_size", "optimum batch", MEANING_WHOLE, 0, NULL, MEANING_FACT,
-     "Batch size of least expected cost."},
-    {"optimum_power_limit_w", "optimum limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
-     "Power limit of least expected cost."},
-    {"optimum_cost_j", "optimum cost (J)", MEANING_REAL, 0, "J", MEANING_GAUGE, "That cost."},
-    FIGURE_KEYS("last_five_energy_change_percent", "%",
-                "the change of the last five recurrences' energy against the default"),
-    FIGURE_KEYS("last_five_time_change_percent", "%", "the change of their time"),
-    FIGURE_KEYS("last_five_cost_change_percent", "%", "the change of their cost"),
-    FIGURE_KEYS("whole_run_energy_change_percent", "%", "the change of the whole run's energy"),
-    FIGURE_KEYS("whole_run_time_change_percent", "%", "the change of the whole run's time"),
-    FIGURE_KEYS("whole_run_cost_change_percent", "%", "the change of the whole run's cost"),
-    FIGURE_KEYS("regret_optimal_runs", NULL, "the regret, in runs of least expected cost"),
-    FIGURE_KEYS("paid_off_after_recurrences", NULL, "the recurrences after which searching had paid off"),
-    FIGURE_KEYS("tries", NULL, "the tries"),
-    {"paid_off_runs", "paid off", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
-     "Runs in which searching paid off."},
-    {"chosen_batch_size", "chosen batch", MEANING_WHOLE, 0, NULL, MEANING_FACT,
-     "Batch size that most runs chose at last."},
-    {"chosen_power_limit_w", "chosen limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
-     "Power limit that they chose with it."},
-    {"chosen_runs", "runs", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Runs that chose these two."},
-    {"error", "error", MEANING_TEXT, 0, NULL, MEANING_FACT, "Why a run ended early."},
-};
-const struct quantities sim_report_quantities = {"a workload and a policy", QUANTITIES(columns)};
-enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };
-_Static_assert(COLUMN_COUNT == 16 + 5 * FIGURE_COUNT, "five columns for every figure");
-
-/* Counts how many runs ended with the knobs of run `at`. */
-static size_t count_choice(const struct comparison *runs, size_t count, size_t at)
-{
-    size_t same = 0;
-
-    for (size_t i = 0; i < count; i++)
-        same += runs[i].completed > 0 && runs[i].last.batch == runs[at].last.batch &&
-                runs[i].last.power_limit_w == runs[at].last.power_limit_w;
-    return same;
-}
-
-static void find_choice(struct cell *cell, const struct comparison *runs)
-{
-    for (size_t i = 0; i < cell->seeds; i++) {
-        size_t same = runs[i].completed > 0 ? count_choice(runs, cell->seeds, i) : 0;
-
-        if (same > cell->chosen_runs) {
-            cell->chosen_runs = same;
-            cell->chosen_batch_size = cell->workload->spec.batches[runs[i].last.batch].size;
-            cell->chosen_limit_w = runs[i].last.power_limit_w;
-        }
-    }
-}
-
-static int cell_make(const struct campaign_plan *plan, const struct campaign *campaign,
-                     const struct bootstrap *bootstrap, size_t workload, size_t policy, struct cell *out_cell,
-                     struct fly_error *out_error)
-{
-    const struct comparison *runs = campaign_cell(plan, campaign, workload, policy);
-    double *values = calloc(plan->seed_count, sizeof values[0]);
-    struct cell cell = {
-        .workload = &plan->workloads[workload],
-        .optimum = &campaign->optima[workload],
-        .policy = plan->policies[policy].name,
-        .recurrences = campaign->recurrences[workload],
-        .recordings = bootstrap_cell(plan, bootstrap, workload, policy),
-        .seeds = plan->seed_count,
-    };
-
-    if (values == NULL)
-        return error_no_memory(out_error);
-    for (size_t i = 0; i < cell.seeds; i++) {
-        cell.completed += runs[i].ended == 0;
-        if (runs[i].ended < 0 && cell.first_ended == NULL)
-            cell.first_ended = &runs[i];
-    }
-    for (int figure = 0; figure < FIGURE_COUNT; figure++) {
-        for (size_t i = 0; i < cell.seeds; i++)
-            values[i] = runs[i].figures[figure];
-        cell.figures[figure] = statistics_of(values, cell.seeds);
-    }
-    free(values);
-    find_choice(&cell, runs);
-    *out_cell = cell;
-    return 0;
-}
-
-static const char no_optimum[] = "no batch size reaches the target";
-
-static const char *unknown_reason(const struct cell *cell, int figure)
-{
-    if (cell->completed == 0)
-        return "every run ended before its last recurrence";
-    if (figure == FIGURE_PAID_OFF)
-        return "no run's total cost came to stay below the default's";
-    if (figure == FIGURE_REGRET)
-        return no_optimum;
-    return "not a finite number";
-}
-
-static const char no_recordings[] = "the recorded runs are all alike, or were not drawn anew";
-
-/* Returns the standard error of a figure due to few recorded runs; NAN if it is not known. */
-static double recordings_error(const struct cell *cell, int figure)
-{
-    return cell->recordings != NULL ? cell->recordings[figure] : NAN;
-}
-
-static void add_figures(struct table *table, const struct cell *cell)
-{
-    for (int figure = 0; figure < FIGURE_COUNT; figure++) {
-        const struct statistics *statistics = &cell->figures[figure];
-        const char *reason = unknown_reason(cell, figure);
-
-        table_add_real_or(table, statistics->mean, NULL, reason);
-        table_add_real_or(table, statistics->standard_error, NULL,
-                          statistics->count == 1 ? "one run alone has no spread" : reason);
-        table_add_real_or(table, recordings_error(cell, figure), NULL, no_recordings);
-        table_add_real_or(table, statistics->p10, NULL, reason);
-        table_add_real_or(table, statistics->p90, NULL, reason);
-    }
-}
-
-static void add_optimum(struct table *table, const struct cell *cell)
-{
-    const struct optimum *optimum = cell->optimum;
-
-    if (isinf(optimum->cost_j)) {
-        for (int i = 0; i < 3; i++)
-            table_add_unavailable(table, NULL, no_optimum);
-        return;
-    }
-    table_add_integer(table, cell->workload->spec.batches[optimum->batch].size);
-    table_add_real(table, cell->workload->batches[optimum->batch].points[optimum->point].limit_w);
-    table_add_real(table, optimum->cost_j);
-}
-
-static void add_choice(struct table *table, const struct cell *cell)
-{
-    if (cell->chosen_runs > 0) {
-        table_add_integer(table, cell->chosen_batch_size);
-        table_add_real(table, cell->chosen_limit_w);
-    } else {
-        table_add_unavailable(table, NULL, "no recurrence reached its target");
-        table_add_unavailable(table, NULL, "no recurrence reached its target");
-    }
-    table_add_integer(table, (int64_t)cell->chosen_runs);
-}
-
-static void add_row(struct table *table, const struct cell *cell)
-{
-    const struct job_spec *spec = &cell->workload->spec;
-
-    table_add_text(table, cell->workload->job.name);
-    table_add_text(table, cell->workload->gpu);
-    table_add_text(table, cell->policy);
-    table_add_integer(table, (int64_t)cell->seeds);
-    table_add_integer(table, (int64_t)cell->completed);
-    table_add_integer(table, (int64_t)cell->recurrences);
-    table_add_integer(table, spec->batches[spec->default_batch].size);
-    table_add_real(table, batch_highest_limit_w(&spec->batches[spec->default_batch]));
-    add_optimum(table, cell);
-    add_figures(table, cell);
-    table_add_integer(table, (int64_t)cell->figures[FIGURE_PAID_OFF].count);
-    add_choice(table, cell);
-    if (cell->first_ended != NULL)
-        table_add_text(table, cell->first_ended->end.text);
-    else
-        table_add_unavailable(table, NULL, "every run went to its end");
-}
 
 /* Adds all settings that are needed to repeat the figures. */
 static void add_settings(struct table *table, const struct cli_call *call, const struct campaign_plan *plan)
@@ -248,10 +39,10 @@ static void add_settings(struct table *table, const struct cli_call *call, const
 }
 
 /* "-45.21 ±0.31 ±4.2 (-46.0 .. -44.1)" */
-static void put_statistics(struct buffer *text, const struct cell *of, int figure, int decimals)
+static void put_statistics(struct buffer *text, const struct job_cell *of, int figure, int decimals)
 {
     const struct statistics *statistics = &of->figures[figure];
-    double recordings = recordings_error(of, figure);
+    double recordings = job_cell_recordings_error(of, figure);
     char cell[CELL_MAX], second[CELL_MAX] = "";
     int length;
 
@@ -273,8 +64,8 @@ static void put_statistics(struct buffer *text, const struct cell *of, int figur
         buffer_puts(text, " ");
 }
 
-static void put_changes(struct buffer *text, const char *policy, const char *over, const struct cell *cell,
-                        int first_figure)
+static void put_changes(struct buffer *text, const char *policy, const char *over,
+                        const struct job_cell *cell, int first_figure)
 {
     buffer_printf(text, "  %-9s %-11s", policy, over);
     for (int i = 0; i < 3; i++)
@@ -285,14 +76,14 @@ static void put_changes(struct buffer *text, const char *policy, const char *ove
 }
 
 /* Names the changes at the end whose sign is uncertain because so few runs were recorded. */
-static void put_open_signs(struct buffer *text, const struct cell *cell)
+static void put_open_signs(struct buffer *text, const struct job_cell *cell)
 {
     static const char *const names[] = {"energy", "time", "cost"};
     const char *separator = "";
 
     for (int i = 0; i < 3; i++) {
         const struct statistics *statistics = &cell->figures[FIGURE_TAIL_ENERGY + i];
-        double error = recordings_error(cell, FIGURE_TAIL_ENERGY + i);
+        double error = job_cell_recordings_error(cell, FIGURE_TAIL_ENERGY + i);
 
         if (!isfinite(error) || !(error > 0) || fabs(statistics->mean) > normal_95 * error)
             continue;
@@ -305,7 +96,7 @@ static void put_open_signs(struct buffer *text, const struct cell *cell)
     buffer_puts(text, separator[0] != '\0' ? "\n" : "");
 }
 
-static void put_rest(struct buffer *text, const struct cell *cell)
+static void put_rest(struct buffer *text, const struct job_cell *cell)
 {
     const struct statistics *regret = &cell->figures[FIGURE_REGRET];
     const struct statistics *paid_off = &cell->figures[FIGURE_PAID_OFF];
@@ -333,7 +124,7 @@ static void put_rest(struct buffer *text, const struct cell *cell)
                       (unsigned long long)cell->first_ended->completed, cell->first_ended->end.text);
 }
 
-static void put_heading(struct buffer *text, const struct cell *cell)
+static void put_heading(struct buffer *text, const struct job_cell *cell)
 {
     const struct job_spec *spec = &cell->workload->spec;
 
@@ -348,7 +139,7 @@ static void put_heading(struct buffer *text, const struct cell *cell)
                   "time %", "cost %");
 }
 
-static void put_cell(struct buffer *text, const struct cell *cell)
+static void put_cell(struct buffer *text, const struct job_cell *cell)
 {
     put_changes(text, cell->policy, "last 5", cell, FIGURE_TAIL_ENERGY);
     put_changes(text, "", "whole run", cell, FIGURE_WHOLE_ENERGY);
@@ -369,13 +160,13 @@ static int for_each_cell(const struct campaign_plan *plan, const struct campaign
 {
     for (size_t w = 0; w < plan->workload_count; w++) {
         for (size_t p = 0; p < plan->policy_count; p++) {
-            struct cell cell;
-            int code = cell_make(plan, campaign, bootstrap, w, p, &cell, out_error);
+            struct job_cell cell;
+            int code = job_cell_make(plan, campaign, bootstrap, w, p, &cell, out_error);
 
             if (code < 0)
                 return code;
             if (table != NULL)
-                add_row(table, &cell);
+                job_figures_add(table, &cell);
             if (p == 0)
                 put_heading(text, &cell);
             put_cell(text, &cell);
@@ -390,7 +181,7 @@ int sim_report_emit(const struct cli_call *call, const struct campaign_plan *pla
                     struct fly_error *out_error)
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
-    struct table *table = for_people ? NULL : table_new("flyball.sim.job/2", columns, COLUMN_COUNT);
+    struct table *table = for_people ? NULL : job_figures_new();
     struct buffer text;
     int code;
 

@@ -6,8 +6,6 @@
 #include "sim/bootstrap.h"
 #include "sim/campaign.h"
 
-extern const struct quantities sim_report_quantities;
-
 /*
  * Prints the result of `flyball sim job`. People get a few lines for each workload and policy.
  * Programs get one row each, with every figure's mean, standard error, p10 and p90 over the

@@ -33,13 +33,14 @@ int sim_run_sink(void *context, const char *bytes, size_t count, struct fly_erro
     return atomic_file_commit(&run->tries, out_error);
 }
 
-void sim_run_progress(void *context, uint64_t done, uint64_t total)
+int sim_run_progress(void *context, uint64_t done, uint64_t total)
 {
     struct sim_run *run = context;
 
     (void)total;
     progress_add(&run->progress, done - run->progress.done);
     progress_tick(&run->progress);
+    return 0;
 }
 
 int sim_run_end(struct sim_run *run, int code, struct fly_error *out_error)

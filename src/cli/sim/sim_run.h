@@ -32,7 +32,7 @@ int sim_run_begin(struct sim_run *run, const struct cli_call *call, const char *
 int sim_run_sink(void *context, const char *bytes, size_t count, struct fly_error *out_error);
 
 /* A plan's progress function; `context` is a struct sim_run. */
-void sim_run_progress(void *context, uint64_t done, uint64_t total);
+int sim_run_progress(void *context, uint64_t done, uint64_t total);
 
 /*
  * Completes the tries file if `code` is 0, else discards it. Returns `code`, or the error that

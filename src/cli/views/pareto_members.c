@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-#include "cli/views/pareto_spread.h"
 #include "cli/views/saving_words.h"
 #include "shapes/json_number.h"
+#include "sim/open/pareto_spread.h"
 
 static const char not_known[] = "it is not known";
 
@@ -64,7 +64,7 @@ static json_t *left_out_document(const struct pareto_result *result)
     for (size_t i = 0; i < points->left_out_count; i++)
         json_array_append_new(list, json_pack("{s:I, s:s}", "batch_size",
                                               (json_int_t)points->left_out[i].batch_size, "reason",
-                                              pareto_left_out_why(result, points->left_out[i].reason)));
+                                              pareto_left_out_why(result, &points->left_out[i])));
     return list;
 }
 

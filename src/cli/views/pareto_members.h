@@ -2,7 +2,8 @@
 #ifndef FLYBALL_CLI_VIEWS_PARETO_MEMBERS_H
 #define FLYBALL_CLI_VIEWS_PARETO_MEMBERS_H
 
-#include "cli/views/pareto_result.h"
+#include "shapes/table.h"
+#include "sim/open/pareto_result.h"
 
 /*
  * Adds to a table of points what documents have beside its rows: the job, the objective, the

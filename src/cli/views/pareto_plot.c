@@ -4,65 +4,25 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "cli/kit/chart.h"
-#include "cli/views/pareto_spread.h"
+#include "cli/kit/chart_dots.h"
+#include "cli/views/pareto_view.h"
+#include "sim/open/pareto_spread.h"
 
 enum { MEMORY_MAX = 64 << 20, TEXT_MAX = 256, NOTE_COUNT = 2, SERIES_MAX = 5 };
 
 /* Above this ratio of the largest to the smallest value an axis is logarithmic. */
 static const double logarithmic_from = 8.0;
 
-struct unit {
-    const char *name;
-    double size;
-};
-
-static const struct unit time_units[] = {{"d", 86400.0}, {"h", 3600.0}, {"min", 60.0}, {"s", 1.0}};
-static const struct unit energy_units[] = {{"GJ", 1e9}, {"MJ", 1e6}, {"kJ", 1e3}, {"J", 1.0}};
-enum { UNIT_COUNT = 4 };
-
-/* A series while it is made: a list of points by their index. */
-struct dots {
-    double *x, *y;
-    const char **tips;
-    size_t count;
-};
-
 struct picture {
     const struct pareto_result *result;
     struct arena *arena;
-    struct unit time, energy;
-    struct dots others, frontier, today, chosen, bound;
+    struct chart_unit time, energy;
+    struct chart_dots others, frontier, today, chosen, bound;
     struct chart_series series[SERIES_MAX];
     struct chart_note notes[NOTE_COUNT];
     struct chart_panel panel;
     char objective[PARETO_TEXT_MAX], title[TEXT_MAX], description[2 * TEXT_MAX], x[TEXT_MAX], y[TEXT_MAX];
 };
-
-/* Returns the largest unit in which the typical value is at least one. */
-static struct unit unit_for(const struct unit *units, double value)
-{
-    int i = 0;
-
-    while (i < UNIT_COUNT - 1 && value < units[i].size)
-        i++;
-    return units[i];
-}
-
-static bool dots_init(struct dots *dots, struct arena *arena, size_t count)
-{
-    dots->x = arena_alloc(arena, count, sizeof dots->x[0]);
-    dots->y = arena_alloc(arena, count, sizeof dots->y[0]);
-    dots->tips = arena_alloc(arena, count, sizeof dots->tips[0]);
-    return dots->x != NULL && dots->y != NULL && dots->tips != NULL;
-}
-
-static void dots_add(struct dots *dots, double x, double y, const char *tip)
-{
-    dots->x[dots->count] = x;
-    dots->y[dots->count] = y;
-    dots->tips[dots->count++] = tip;
-}
 
 static const char *tip_of(struct picture *picture, size_t i)
 {
@@ -91,8 +51,8 @@ static void add_bound(struct picture *picture, double least_j, double greatest_j
     if (!isfinite(result->objective.max_slowdown) || !pareto_default_known(result))
         return;
     at = result->objective.max_slowdown * result->points->points[result->points->default_point].time_s;
-    dots_add(&picture->bound, at / picture->time.size, least_j / picture->energy.size, NULL);
-    dots_add(&picture->bound, at / picture->time.size, greatest_j / picture->energy.size, NULL);
+    chart_dots_add(&picture->bound, at / picture->time.size, least_j / picture->energy.size, NULL);
+    chart_dots_add(&picture->bound, at / picture->time.size, greatest_j / picture->energy.size, NULL);
 }
 
 static int sort_points(struct picture *picture, struct fly_error *out_error)
@@ -100,21 +60,22 @@ static int sort_points(struct picture *picture, struct fly_error *out_error)
     const struct operating_points *points = picture->result->points;
     double least_j = INFINITY, greatest_j = 0.0;
 
-    if (!dots_init(&picture->others, picture->arena, points->count) ||
-        !dots_init(&picture->frontier, picture->arena, points->count) ||
-        !dots_init(&picture->today, picture->arena, 1) || !dots_init(&picture->chosen, picture->arena, 1) ||
-        !dots_init(&picture->bound, picture->arena, 2))
+    if (!chart_dots_init(&picture->others, picture->arena, points->count) ||
+        !chart_dots_init(&picture->frontier, picture->arena, points->count) ||
+        !chart_dots_init(&picture->today, picture->arena, 1) ||
+        !chart_dots_init(&picture->chosen, picture->arena, 1) ||
+        !chart_dots_init(&picture->bound, picture->arena, 2))
         return error_no_memory(out_error);
     for (size_t i = 0; i < points->count; i++) {
         const struct fly_operating_point *point = &points->points[i];
         double x = point->time_s / picture->time.size, y = point->energy_j / picture->energy.size;
         const char *tip = tip_of(picture, i);
 
-        dots_add(points->on_frontier[i] ? &picture->frontier : &picture->others, x, y, tip);
-        if (i == points->default_point)
-            dots_add(&picture->today, x, y, tip);
+        chart_dots_add(points->on_frontier[i] ? &picture->frontier : &picture->others, x, y, tip);
+        if (i == points->default_point && !pareto_lacks_default(picture->result))
+            chart_dots_add(&picture->today, x, y, tip);
         if (i == picture->result->chosen)
-            dots_add(&picture->chosen, x, y, tip);
+            chart_dots_add(&picture->chosen, x, y, tip);
         least_j = fmin(least_j, point->energy_j);
         greatest_j = fmax(greatest_j, point->energy_j);
     }
@@ -122,29 +83,15 @@ static int sort_points(struct picture *picture, struct fly_error *out_error)
     return 0;
 }
 
-static struct chart_series series_of(const struct dots *dots, const char *name, enum chart_kind kind,
-                                     enum svg_color color, enum svg_shape shape, double radius)
-{
-    return (struct chart_series){.name = name,
-                                 .kind = kind,
-                                 .color = color,
-                                 .shape = shape,
-                                 .radius = radius,
-                                 .x = dots->x,
-                                 .y = dots->y,
-                                 .tips = shape != SVG_NO_SHAPE ? dots->tips : NULL,
-                                 .count = dots->count};
-}
-
 /* Leaves out series without points, from the legend too. */
 static size_t make_series(const struct picture *picture, const char *objective, struct chart_series *series)
 {
     const struct chart_series all[SERIES_MAX] = {
-        series_of(&picture->others, "other choices", CHART_POINTS, SVG_FAINT, SVG_CIRCLE, 2.5),
-        series_of(&picture->bound, "slowest allowed", CHART_LINE, SVG_PURPLE, SVG_NO_SHAPE, 0),
-        series_of(&picture->frontier, "frontier", CHART_LINE, SVG_BLUE, SVG_CIRCLE, 3.5),
-        series_of(&picture->today, "default", CHART_POINTS, SVG_ORANGE, SVG_SQUARE, 6),
-        series_of(&picture->chosen, objective, CHART_POINTS, SVG_GREEN, SVG_STAR, 7),
+        chart_dots_series(&picture->others, "other choices", CHART_POINTS, SVG_FAINT, SVG_CIRCLE, 2.5),
+        chart_dots_series(&picture->bound, "slowest allowed", CHART_LINE, SVG_PURPLE, SVG_NO_SHAPE, 0),
+        chart_dots_series(&picture->frontier, "frontier", CHART_LINE, SVG_BLUE, SVG_CIRCLE, 3.5),
+        chart_dots_series(&picture->today, "default", CHART_POINTS, SVG_ORANGE, SVG_SQUARE, 6),
+        chart_dots_series(&picture->chosen, objective, CHART_POINTS, SVG_GREEN, SVG_STAR, 7),
     };
     size_t count = 0;
 
@@ -157,7 +104,7 @@ static size_t make_series(const struct picture *picture, const char *objective, 
     return count;
 }
 
-static size_t add_note(struct picture *picture, const struct dots *dots, const char *what, size_t point,
+static size_t add_note(struct picture *picture, const struct chart_dots *dots, const char *what, size_t point,
                        struct chart_note *note)
 {
     const struct fly_operating_point *points = picture->result->points->points;
@@ -253,8 +200,8 @@ int pareto_plot_commit(const struct pareto_result *result, struct atomic_file *f
     const struct fly_operating_point *chosen = &result->points->points[result->chosen];
     struct picture picture = {
         .result = result,
-        .time = unit_for(time_units, chosen->time_s),
-        .energy = unit_for(energy_units, chosen->energy_j),
+        .time = chart_unit_for(chart_time_units, chosen->time_s),
+        .energy = chart_unit_for(chart_energy_units, chosen->energy_j),
     };
 
     return chart_compose_commit(compose, &picture, MEMORY_MAX, file, out_error);

@@ -5,10 +5,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "cli/views/pareto_members.h"
-#include "cli/views/pareto_result.h"
-#include "cli/views/pareto_rows.h"
-#include "cli/views/pareto_spread.h"
+#include "cli/views/pareto_view.h"
 #include "cli/views/saving_words.h"
+#include "sim/open/pareto_spread.h"
 
 enum { TEXT_MAX = 1 << 20 };
 
@@ -50,7 +49,10 @@ static void put_choice(struct buffer *text, const struct pareto_result *result)
     if (isfinite(result->objective.max_slowdown))
         buffer_printf(text, " within %g times the default's time", result->objective.max_slowdown);
     buffer_printf(text, ": batch %u at %g W.\n", chosen->batch_size, chosen->power_limit_w);
-    if (!pareto_default_known(result))
+    if (result->until[0] != '\0')
+        buffer_printf(text, "Until it is sure enough that this keeps the bound, the job runs %s.\n",
+                      result->until);
+    if (!pareto_default_known(result) || pareto_lacks_default(result))
         return;
     today = pareto_default(result);
     if (result->chosen == result->points->default_point) {
@@ -79,6 +81,10 @@ static void put_default(struct buffer *text, const struct pareto_result *result)
     const struct job_spec *spec = &result->workload->spec;
     const struct batch_choice *batch = &spec->batches[spec->default_batch];
 
+    if (pareto_lacks_default(result)) {
+        buffer_puts(text, "Nothing is compared with a default, since the job has none.\n");
+        return;
+    }
     buffer_printf(text, "Default: batch %u at %g W, ", batch->size, batch_highest_limit_w(batch));
     if (pareto_default_known(result))
         buffer_printf(
@@ -96,7 +102,7 @@ static void put_left_out(struct buffer *text, const struct pareto_result *result
     const struct operating_points *points = result->points;
     for (size_t i = 0; i < points->left_out_count; i++)
         buffer_printf(text, "Left out: batch %u, since %s.\n", points->left_out[i].batch_size,
-                      pareto_left_out_why(result, points->left_out[i].reason));
+                      pareto_left_out_why(result, &points->left_out[i]));
 }
 
 static void put_heading(struct buffer *text, const struct pareto_result *result)

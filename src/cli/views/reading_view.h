@@ -2,8 +2,8 @@
 #ifndef FLYBALL_CLI_VIEWS_READING_VIEW_H
 #define FLYBALL_CLI_VIEWS_READING_VIEW_H
 
-#include "cli/kit/table.h"
 #include "device/device.h"
+#include "shapes/table.h"
 
 /* How devices and their readings are displayed. Pure. */
 

@@ -24,7 +24,8 @@ void saving_words_unknown(struct buffer *text, const struct job_savings *savings
     const struct saving_group *few =
         savings->doubt == SAVING_FEW_BASELINE ? &savings->baseline : &savings->tuned;
 
-    buffer_printf(text, "not yet known; %s", saving_doubt_text(savings->doubt));
+    buffer_printf(text, "not %sknown; %s", savings->doubt == SAVING_NO_DEFAULT ? "" : "yet ",
+                  saving_doubt_text(savings->doubt));
     if ((savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_FEW_TUNED) &&
         few->runs < SAVING_BLOCKS_MIN)
         buffer_printf(text, ", and there %s %zu", few->runs == 1 ? "is" : "are", few->runs);

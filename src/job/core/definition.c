@@ -94,6 +94,9 @@ static int check_numbers(const struct job_definition *definition, struct fly_err
         return refuse(definition, "target_metric", "a finite number", out_error);
     if (definition->max_epochs == 0 || definition->max_epochs > JOB_EPOCHS_MAX)
         return refuse(definition, "max_epochs", "1 to 1000000", out_error);
+    if (definition->report_every_steps > 0 && definition->report_every_samples == 0)
+        return refuse(definition, "report_every_steps", "report_every_samples with it, of at most 4294967295",
+                      out_error);
     if (definition->target_hold > definition->max_epochs)
         return refuse(definition, "target_hold", "at most max_epochs", out_error);
     if (!isnan(definition->max_metric_loss) && definition->no_default)
@@ -150,15 +153,22 @@ int definition_allows(const struct job_definition *definition, const struct fly_
     return 0;
 }
 
+static bool has_controls(const char *text)
+{
+    for (; text != NULL && *text != '\0'; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return true;
+    }
+    return false;
+}
+
 static int check_grid(const struct job_definition *definition, struct fly_error *out_error)
 {
     if (definition->grid != NULL && strlen(definition->grid) > JOB_GRID_MAX)
         return error_set(out_error, FLY_ELIMIT, "job '%s': grid '%.40s...': longer than %d bytes; shorten it",
                          definition->name, definition->grid, JOB_GRID_MAX);
-    for (const char *at = definition->grid; at != NULL && *at != '\0'; at++) {
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            return refuse(definition, "grid", "no control characters", out_error);
-    }
+    if (has_controls(definition->grid))
+        return refuse(definition, "grid", "no control characters", out_error);
     return definition_allows(definition, &definition->objective, out_error);
 }
 
@@ -180,6 +190,8 @@ int job_definition_check(const struct job_definition *definition, struct fly_err
         code = refuse(definition, "policy", "a policy's name", out_error);
     else if (code == 0 && definition->revision != NULL && strlen(definition->revision) >= JOB_TEXT_MAX)
         code = refuse(definition, "revision", "at most 127 bytes", out_error);
+    else if (code == 0 && has_controls(definition->revision))
+        code = refuse(definition, "revision", "no control characters", out_error);
     else if (code == 0 && definition->client != NULL && strlen(definition->client) > JOB_CLIENT_MAX)
         code = refuse(definition, "client", "at most 4096 bytes", out_error);
     else if (code == 0 && definition_names_policy(definition) &&

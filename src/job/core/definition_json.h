@@ -18,10 +18,10 @@
  *      "explorations": 2, "prior_mean": 0.0, "prior_precision": 0.0, "client": "",
  *      "grid": "gb:national"}
  *
- * `grid`, `policy_sha256`, `target_hold`, `best_so_far`, `report_every_samples`, `max_metric_loss` and
- * `no_default` are present only when there is one, `policy` when one is named (on record always),
- * `auto_policy_version` when nobody had named it. A max_slowdown or beta of null is infinite; target_metric
- * is null without a target.
+ * `grid`, `policy_sha256`, `target_hold`, `best_so_far`, `report_every_samples`,
+ * `report_every_steps`, `max_metric_loss` and `no_default` are present only when there is one, `policy` when
+ * one is named (on record always), `auto_policy_version` when nobody had named it. A max_slowdown or beta of
+ * null is infinite; target_metric is null without a target.
  */
 
 /*

@@ -114,8 +114,10 @@ struct job_definition {
      * this calls epochs; 0: the program's own epochs, which have the same samples at every batch size.
      */
     uint32_t report_every_samples;
-    uint32_t target_hold; /* the target must hold for so many reports in a row; 0: 1 */
-    bool best_so_far;     /* the metric that counts is the best one reported so far */
+    uint32_t report_every_steps; /* with the former: the program evaluates after so many steps, which count
+                                    where it tells none; 0: not so */
+    uint32_t target_hold;        /* the target must hold for so many reports in a row; 0: 1 */
+    bool best_so_far;            /* the metric that counts is the best one reported so far */
     /*
      * With trains_on: a batch size whose final metric is worse than the default's by more than this, told at
      * 95 %, is left (final_metric.h); > 0, NAN: none is.
@@ -372,6 +374,15 @@ struct job_list {
     size_t count;
 };
 
+/* What holds the search on one kind of hardware back, and when learning began anew there. */
+struct job_guard {
+    const char *text;    /* why the default runs next in the place of what the policy chooses, or nothing is
+                            held against it; "": neither */
+    uint64_t anew_trial; /* with which learning last began anew under the revision that holds; 0: never */
+    int64_t anew_us;     /* when that was */
+    uint64_t anew_times; /* how often it did */
+};
+
 /* The current state of a job. */
 struct job_shown {
     struct job_definition definition; /* as registered */
@@ -381,9 +392,11 @@ struct job_shown {
     uint32_t pin_batch_size;          /* 0: none */
     double pin_limit_w;               /* NAN: the profile's best */
     uint64_t trials, recurrences, running, events;
-    uint64_t recurrences_left; /* that were announced and have not begun; 0: not known */
-    const char *revision;      /* that holds now; NULL or "": none was told */
-    const char *past;          /* what was brought for all hardware, in words; NULL or "": nothing */
+    uint64_t recurrences_left;      /* that were announced and have not begun; 0: not known */
+    const char *revision;           /* that holds now; NULL or "": none was told */
+    const char *past;               /* what was brought for all hardware, in words; NULL or "": nothing */
+    const struct job_guard *guards; /* of each kind of hardware, in the order of first use */
+    size_t guard_count;             /* 0 also where a service does not tell */
 };
 
 /* ---- words ---- */

@@ -10,7 +10,7 @@
 #include "job/core/definition.h"
 #include "job/core/policy_plugins.h"
 #include "policy/batch_policies.h"
-#include "policy/law_mixture.h"
+#include "policy/law/law_mixture.h"
 
 enum { POLICIES_MAX = 16, LIST_MAX = 128 };
 
@@ -38,6 +38,25 @@ int job_policy_takes(const struct batch_policy *policy, const struct job_definit
         "job '%.100s': the policy 'bayes' chooses among at most %d batch sizes, and the job has %zu; "
         "name fewer, or choose the policy 'zeus'",
         definition->name, LAW_BATCHES_MAX, definition->batch_count);
+}
+
+int job_policy_heeds(const struct batch_policy *policy, const struct job_definition *definition,
+                     struct fly_error *out_error)
+{
+    bool likes = definition->like != NULL && definition->like[0] != '\0';
+
+    if (definition->window > 0 && !policy->heeds_window)
+        return error_set(out_error, FLY_EUSAGE,
+                         "job '%.100s': window: the policy '%.100s' counts every result; choose the policy "
+                         "'zeus', or leave it out",
+                         definition->name, policy->name);
+    if (likes && !policy->heeds_past)
+        return error_set(
+            out_error, FLY_EUSAGE,
+            "job '%.100s' is to learn from the job '%.100s', and the policy '%.100s' learns from "
+            "no other job; choose the policy 'bayes', or leave that out",
+            definition->name, definition->like, policy->name);
+    return 0;
 }
 
 /* Lists "auto, bayes, default, grid"; returns how many. */

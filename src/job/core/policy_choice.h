@@ -22,6 +22,13 @@ int job_policy_takes(const struct batch_policy *policy, const struct job_definit
                      struct fly_error *out_error);
 
 /*
+ * Returns FLY_EUSAGE if a new job has a window or is to learn from another job, and its policy heeds that
+ * not.
+ */
+int job_policy_heeds(const struct batch_policy *policy, const struct job_definition *definition,
+                     struct fly_error *out_error);
+
+/*
  * Checks that a job may be defined with that policy: a built-in one, or one of `plugins` (NULL, or ended by
  * NULL), or by `auto`. Returns FLY_EUSAGE with all names and the nearest one. `define` calls it too; a
  * program calls it before it starts a training that would go untuned. A job on record may have a policy that

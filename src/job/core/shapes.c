@@ -163,6 +163,8 @@ static const struct shape_field definition_rows[] = {
     SPARING_TRUTH(job_definition, best_so_far, "the metric that counts is the best one reported so far"),
     SPARING_WHOLE(job_definition, report_every_samples, UINT32_MAX,
                   "an epoch is so many samples, whenever the program evaluates; 0: as the program says"),
+    SPARING_WHOLE(job_definition, report_every_steps, UINT32_MAX,
+                  "the program evaluates after so many steps, which count where it tells none; 0: not so"),
     SPARING_NUMBER(job_definition, max_metric_loss,
                    "with trains_on: a batch size whose final metric is worse than the default's by more than "
                    "this is left; null: none is"),
@@ -435,6 +437,16 @@ static const struct shape_field list_rows[] = {
 };
 const struct shape shape_list = {SHAPE(job_list, "Jobs", "All jobs", list_rows)};
 
+static const struct shape_field guard_rows[] = {
+    {AT(job_guard, text), .kind = SHAPE_TEXT, .longest = JOB_WHY_MAX, .free_text = true,
+     .about = "why the default runs next, or why nothing is held against it; or empty"},
+    LONG(job_guard, anew_trial, 0, "with which learning last began anew; 0: never"),
+    DATE(job_guard, anew_us, "when that was, in microseconds since 1970"),
+    LONG(job_guard, anew_times, 0, "how often it did"),
+};
+static const struct shape shape_guard = {
+    SHAPE(job_guard, "Guard", "What holds a search on one kind of hardware back", guard_rows)};
+
 static const struct shape_field shown_rows[] = {
     INSIDE(job_shown, definition, &shape_definition, "as registered"),
     INSIDE(job_shown, objective, &shape_objective, "that holds now"),
@@ -452,6 +464,9 @@ static const struct shape_field shown_rows[] = {
      .about = "of script, data and hyper-parameters, that holds now"},
     {AT(job_shown, past), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = JOB_WHY_MAX,
      .free_text = true, .about = "what it learns from beside its own trials"},
+    {AT(job_shown, guards), .kind = SHAPE_STRUCTS, .need = SHAPE_OPTIONAL,
+     .beside = offsetof(struct job_shown, guard_count), .longest = JOB_HARDWARE_MAX, .shape = &shape_guard,
+     .about = "of each kind of hardware, in the order of first use"},
 };
 const struct shape shape_shown = {SHAPE(job_shown, "Job", "A job as it stands", shown_rows)};
 

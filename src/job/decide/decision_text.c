@@ -9,6 +9,7 @@
 
 #include "job/core/grid_amount.h"
 #include "job/decide/decision_candidates.h"
+#include "job/decide/guard_text.h"
 #include "job/decide/line.h"
 
 enum {
@@ -188,30 +189,70 @@ static const struct decision_candidate *next_worth(const struct decision_outlook
     return next;
 }
 
+/* ": the likeliest, 64, costs about 240 J more than that and may save 12 J in each of 30 recurrences ..." */
+static void tell_likeliest(const struct telling *telling, const struct decision_outlook *outlook,
+                           const struct decision_candidate *best)
+{
+    static const double nothing_share = 1e-4; /* of what a run costs: less is next to nothing */
+    const struct decision_candidate *next = next_worth(outlook);
+    size_t length = strlen(telling->why);
+    char saving[128] = "would save next to nothing";
+
+    if (next == NULL)
+        return;
+    if (outlook->following_recurrences < 1.0)
+        snprintf(saving, sizeof saving, "no recurrence is expected to follow that could save it");
+    else if (next->gain_j >= nothing_share * best->expected_cost_j)
+        snprintf(saving, sizeof saving, "may save %s in each of %.0f recurrences that are expected to follow",
+                 joules(next->gain_j).text, outlook->following_recurrences);
+    snprintf(telling->why + length, JOB_WHY_MAX - length, ": the likeliest, %u, costs about %s that and %s",
+             next->batch_size, beyond(next->trial_cost_j, best->trial_cost_j).text, saving);
+}
+
 /* Explains that nothing is explored. Returns whether the policy says so. */
 static bool tell_worth_nothing(const struct telling *telling)
 {
     struct decision_outlook outlook;
-    const struct decision_candidate *best, *next;
-    size_t length;
+    const struct decision_candidate *best;
+    bool again = telling->decision->record.try_number > 0;
 
-    if (telling->decision->record.try_number > 0 ||
-        !decision_candidates(telling->state, telling->line, &outlook) ||
+    if (!decision_candidates(telling->state, telling->line, &outlook) ||
         outlook.best_batch_size != telling->size)
         return false;
     best = candidate_of(&outlook, telling->size);
-    next = next_worth(&outlook);
-    length = (size_t)snprintf(telling->why, JOB_WHY_MAX,
-                              "batch size %u is the best so far, at an expected %s with a doubt of %.2g %%, "
-                              "and no trial of another is worth what it costs",
-                              telling->size, joules(best->expected_cost_j).text, 100.0 * best->doubt);
-    if (next != NULL)
-        snprintf(telling->why + length, JOB_WHY_MAX - length,
-                 ": the likeliest, %u, costs about %s that and may save %s in each of %.0f recurrences that "
-                 "are expected to follow",
-                 next->batch_size, beyond(next->trial_cost_j, best->trial_cost_j).text,
-                 joules(next->gain_j).text, outlook.following_recurrences);
+    snprintf(telling->why, JOB_WHY_MAX,
+             "batch size %u is the best so far, at an expected %s with a doubt of %.2g %%, and %s",
+             telling->size, joules(best->expected_cost_j).text, 100.0 * best->doubt,
+             again ? "nothing is explored after a try that failed"
+                   : "no trial of another is worth what it costs");
+    if (!again)
+        tell_likeliest(telling, &outlook, best);
     return true;
+}
+
+/* Explains a choice where no batch size has reached its target yet. */
+static void tell_first(const struct telling *telling)
+{
+    bool is_default = telling->decision->batch == telling->line->spec->default_batch;
+    char text[KNOWN_TEXT_MAX];
+
+    known_of(telling, text);
+    snprintf(telling->why, JOB_WHY_MAX,
+             "batch size %u%s runs, since none has reached the target here yet: %s", telling->size,
+             !is_default                             ? ""
+             : telling->state->definition.no_default ? ", the first one,"
+                                                     : ", the default,",
+             text);
+}
+
+/* Returns whether nothing was observed on these GPUs yet. */
+static bool is_first(const struct telling *telling)
+{
+    uint64_t observed = 0;
+
+    for (size_t i = 0; i < telling->line->spec->batch_count; i++)
+        observed += telling->line->facts[i].observed + telling->line->facts[i].reached;
+    return observed == 0;
 }
 
 static void tell_explore(const struct telling *telling)
@@ -219,11 +260,15 @@ static void tell_explore(const struct telling *telling)
     size_t best = job_line_best(telling->line), known = 0;
     char text[KNOWN_TEXT_MAX];
 
-    if (tell_worth(telling))
+    if (!is_first(telling) && tell_worth(telling))
         return;
-    known_of(telling, text);
     for (size_t i = 0; i < telling->line->spec->batch_count; i++)
         known += telling->line->facts[i].reached > 0;
+    if (known == 0) {
+        tell_first(telling);
+        return;
+    }
+    known_of(telling, text);
     snprintf(
         telling->why, JOB_WHY_MAX,
         "batch size %u is explored to learn what it costs: %s; %zu of %zu batch sizes are known, and %u is "
@@ -247,7 +292,9 @@ static void tell_sampled(const struct telling *telling)
 
 static void tell_best(const struct telling *telling)
 {
-    if (!tell_worth_nothing(telling))
+    if (is_first(telling))
+        tell_known(telling, "is the best elsewhere");
+    else if (!tell_worth_nothing(telling))
         tell_known(telling, "is the best so far, and others are being explored");
 }
 
@@ -337,55 +384,20 @@ static void tell_unasked(const struct telling *telling)
              telling->size);
 }
 
-/* The guard of the policy's search (policy/search_guard.h). */
 static void tell_guard(const struct telling *telling)
 {
-    const struct guard *guard = &telling->line->decider.guard;
-    unsigned dear = guard_dear(guard);
-    char what[96];
+    const struct proposed_record *record = &telling->decision->record;
 
-    if (dear >= GUARD_DEAR_MOST)
-        snprintf(what, sizeof what, "%u of the last %d recurrences took over 20 %% more than a run of it",
-                 dear, GUARD_WINDOW);
-    else
-        snprintf(what, sizeof what, "it takes more than it did, and so may all others");
-    snprintf(telling->why, JOB_WHY_MAX, "the default batch size %u runs without a cap, since %s%s",
-             telling->size, what,
-             guard_begins_anew(guard) ? "; learning begins anew from here"
-                                      : "; the search goes on when they are fewer");
-}
-
-static void tell_guard_doubt(const struct telling *telling)
-{
-    const char *why = "the last recurrences took more than those before them";
-
-    if (telling->decision->record.try_number > 0)
-        why = "the tries before it failed";
-    else if (guard_dear(&telling->line->decider.guard) > 0)
-        why = "some of the last recurrences took over 20 % more than it did";
-    snprintf(telling->why, JOB_WHY_MAX,
-             "the default batch size %u runs without a cap, to see what it takes today, since %s",
-             telling->size, why);
+    guard_text(telling->line, record->reason, record->try_number > 0, telling->why);
 }
 
 static void (*const tellings[])(const struct telling *telling) = {
-    [REASON_FIXED] = tell_fixed,
-    [REASON_EXPLORE] = tell_explore,
-    [REASON_SAMPLED] = tell_sampled,
-    [REASON_BEST_SEEN] = tell_best,
-    [REASON_PLUGIN] = tell_plugin,
-    [REASON_NO_TARGET] = tell_no_target,
-    [REASON_CONTROL] = tell_control,
-    [REASON_LAST_TRY] = tell_last_try,
-    [REASON_DEADLINE] = tell_deadline,
-    [REASON_BOUND] = tell_bound,
-    [REASON_MEMORY] = tell_memory,
-    [REASON_NO_CHOICE] = tell_no_choice,
-    [REASON_PINNED] = tell_pinned,
-    [REASON_QUALITY] = tell_quality,
-    [REASON_UNASKED] = tell_unasked,
-    [REASON_GUARD] = tell_guard,
-    [REASON_GUARD_DOUBT] = tell_guard_doubt,
+    [REASON_FIXED] = tell_fixed,     [REASON_EXPLORE] = tell_explore,   [REASON_SAMPLED] = tell_sampled,
+    [REASON_BEST_SEEN] = tell_best,  [REASON_PLUGIN] = tell_plugin,     [REASON_NO_TARGET] = tell_no_target,
+    [REASON_CONTROL] = tell_control, [REASON_LAST_TRY] = tell_last_try, [REASON_DEADLINE] = tell_deadline,
+    [REASON_BOUND] = tell_bound,     [REASON_MEMORY] = tell_memory,     [REASON_NO_CHOICE] = tell_no_choice,
+    [REASON_PINNED] = tell_pinned,   [REASON_QUALITY] = tell_quality,   [REASON_UNASKED] = tell_unasked,
+    [REASON_GUARD] = tell_guard,     [REASON_GUARD_DOUBT] = tell_guard,
 };
 _Static_assert(sizeof tellings / sizeof tellings[0] == REASON_COUNT, "one sentence for every reason");
 

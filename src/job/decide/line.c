@@ -175,7 +175,7 @@ int job_line_renew(struct job_state *state, struct job_line *line, struct fly_er
     memset(line->facts, 0, count * sizeof line->facts[0]);
     memset(line->parts, 0, count * sizeof line->parts[0]);
     line->growth = 1.0;
-    line->recurrences = line->baseline_runs = 0;
+    line->recurrences = line->baseline_runs = line->anew_trial = 0;
     line->baseline_time_s = 0.0;
     line->excluded = count;
     return job_lines_exclude(state, out_error);

@@ -87,6 +87,8 @@ struct job_line {
     double growth;              /* of the data, as shown last; 1 */
     uint64_t baseline_runs;     /* trials at the default and the highest limit that reached the target */
     double baseline_time_s;     /* sum of their times */
+    uint64_t anew_trial;        /* with which the guard last let learning begin anew; 0: never */
+    int64_t anew_us;
 };
 
 /* A trial that runs, or that has expired but may still report. */

@@ -21,6 +21,7 @@ static int tell_policy(struct folding *folding, struct job_recurrence *recurrenc
                                       .reason = record->reason,
                                       .policy_version = record->policy_version,
                                       .random_after = record->random_after};
+    uint64_t begun_anew = line->decider.begun_anew;
     int code = 0;
 
     if (!recurrence->begun || recurrence->line != trial->line) {
@@ -34,6 +35,10 @@ static int tell_policy(struct folding *folding, struct job_recurrence *recurrenc
     if (code == 0)
         code = fold_tell(folding, trial->line,
                          &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = &proposal});
+    if (line->decider.begun_anew != begun_anew) {
+        line->anew_trial = trial->number;
+        line->anew_us = folding->event->time_us;
+    }
     return code;
 }
 

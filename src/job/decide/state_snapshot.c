@@ -147,6 +147,8 @@ static void save_line(const struct job_line *line, struct buffer *bytes)
     bytes_put_u64(bytes, line->baseline_runs);
     bytes_put_double(bytes, line->baseline_time_s);
     bytes_put_double(bytes, line->growth);
+    bytes_put_u64(bytes, line->anew_trial);
+    put_i64(bytes, line->anew_us);
     for (size_t i = 0; i < line->spec->batch_count; i++) {
         const struct batch_facts *facts = &line->facts[i];
 
@@ -186,6 +188,8 @@ static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct 
     line->baseline_runs = bytes_u64(bytes);
     line->baseline_time_s = bytes_double(bytes);
     line->growth = bytes_double(bytes);
+    line->anew_trial = bytes_u64(bytes);
+    line->anew_us = get_i64(bytes);
     for (size_t i = 0; i < line->spec->batch_count && code == 0; i++) {
         struct batch_facts *facts = &line->facts[i];
 

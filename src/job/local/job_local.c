@@ -11,6 +11,7 @@
 #include "job/core/job_words.h"
 #include "job/core/log_line.h"
 #include "job/core/shapes.h"
+#include "job/decide/guard_text.h"
 #include "job/decide/state_fold.h"
 #include "job/local/job_group.h"
 
@@ -85,6 +86,31 @@ static int copy_definition(const struct job_definition *from, struct arena *aren
     return 0;
 }
 
+/* What the guards of the searches do. */
+static int tell_guards(const struct job_state *state, struct arena *arena, struct job_shown *out_shown,
+                       struct fly_error *out_error)
+{
+    struct job_guard *guards = arena_alloc(arena, state->line_count + 1, sizeof guards[0]);
+    char text[JOB_WHY_MAX];
+
+    if (guards == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < state->line_count; i++) {
+        const struct job_line *line = &state->lines[i];
+
+        guard_text_now(state, line, text);
+        guards[i] = (struct job_guard){.text = arena_strdup(arena, text),
+                                       .anew_trial = line->anew_trial,
+                                       .anew_us = line->anew_us,
+                                       .anew_times = line->decider.begun_anew};
+        if (guards[i].text == NULL)
+            return error_no_memory(out_error);
+    }
+    out_shown->guards = guards;
+    out_shown->guard_count = state->line_count;
+    return 0;
+}
+
 static int local_show(void *self, const char *job, struct arena *arena, struct job_shown *out_shown,
                       struct fly_error *out_error)
 {
@@ -109,6 +135,9 @@ static int local_show(void *self, const char *job, struct arena *arena, struct j
     shown.events = state->number;
     if (!isnan(job_state_recurrences_left(state)))
         shown.recurrences_left = (uint64_t)job_state_recurrences_left(state);
+    code = tell_guards(state, arena, &shown, out_error);
+    if (code < 0)
+        return code;
     *out_shown = shown;
     return local_tell_past(state, arena, out_shown, out_error);
 }

@@ -148,6 +148,13 @@ int local_set(void *self, const struct job_setting *setting, struct fly_error *o
 int local_gather_like(struct job_local *local, const struct job_definition *definition,
                       struct brought_record **out_record, struct fly_error *out_error);
 
+/*
+ * Checks that a job on record learns from the job that it is to learn from, if one is named: FLY_ECONFLICT.
+ * After a revision that is not known any more, and nothing is refused.
+ */
+int local_check_like(const struct job_state *state, const struct job_definition *definition,
+                     struct fly_error *out_error);
+
 /* Appends it, unless it is NULL; and that a revision begins, unless it is told already or not at all. */
 int local_append_like(struct local_change *change, const struct brought_record *record,
                       struct fly_error *out_error);

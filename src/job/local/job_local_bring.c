@@ -56,6 +56,21 @@ int local_gather_like(struct job_local *local, const struct job_definition *defi
     return 0;
 }
 
+int local_check_like(const struct job_state *state, const struct job_definition *definition,
+                     struct fly_error *out_error)
+{
+    bool brought = state->brought.kind == PAST_JOB && state->brought.count > 0;
+
+    if (!told(definition->like) || state->revision[0] != '\0' ||
+        (brought && strcmp(state->brought.source, definition->like) == 0))
+        return 0;
+    return error_set(out_error, FLY_ECONFLICT,
+                     "job '%s' is on record and learns from %s%.100s%s, not from '%.100s': only a new job "
+                     "learns from another; leave that out, or use another name",
+                     definition->name, brought ? "'" : "", brought ? state->brought.source : "no other job",
+                     brought ? "'" : "", definition->like);
+}
+
 int local_append_like(struct local_change *change, const struct brought_record *record,
                       struct fly_error *out_error)
 {
@@ -96,7 +111,7 @@ int local_tell_past(const struct job_state *state, struct arena *arena, struct j
 
     for (size_t i = 0; i < brought->count; i++)
         runs += brought->batches[i].reached;
-    if (brought->count > 0)
+    if (brought->count > 0 && state->policy->heeds_past)
         snprintf(text, sizeof text, "%" PRIu64 " run%s of %zu batch size%s %s%.100s%s", runs,
                  runs == 1 ? "" : "s", brought->count, brought->count == 1 ? "" : "s",
                  brought->kind == PAST_JOB ? "of the job '" : "before the revision",

@@ -39,27 +39,39 @@ static void tell_registered(const struct job_state *state, bool known, struct jo
     snprintf(out_registered->policy, sizeof out_registered->policy, "%s", state->policy->name);
 }
 
+/* Registers a job that is not on record. */
+static int define_new(struct local_change *change, struct define_call *define, struct fly_error *out_error)
+{
+    int code;
+
+    resolve_auto(&define->definition);
+    code = job_policy_heeds(job_policy_find(define->definition.policy, change->local->plugins),
+                            &define->definition, out_error);
+    if (code == 0)
+        code =
+            local_append(change, RECORD_DEFINED, 0, "", definition_to_json(&define->definition), out_error);
+    /* The revision first, under which nothing was observed yet: what comes along is of the other job. */
+    if (code == 0)
+        code = local_append_revision(change, define->definition.revision, out_error);
+    if (code == 0)
+        code = local_append_like(change, define->like, out_error);
+    if (code == 0)
+        tell_registered(change->state, false, &define->registered);
+    return code;
+}
+
 static int define_within(struct local_change *change, void *call, struct fly_error *out_error)
 {
     struct define_call *define = call;
-
+    const struct job_state *state = change->state;
     int code;
 
-    if (!change->state->defined) {
-        resolve_auto(&define->definition);
-        code =
-            local_append(change, RECORD_DEFINED, 0, "", definition_to_json(&define->definition), out_error);
-        if (code == 0)
-            code = local_append_like(change, define->like, out_error);
-        if (code == 0)
-            code = local_append_revision(change, define->definition.revision, out_error);
-        if (code == 0)
-            tell_registered(change->state, false, &define->registered);
-        return code;
-    }
-    tell_registered(change->state, true, &define->registered);
-    code = definition_compare(&change->state->definition, change->state->policy->name, &define->definition,
-                              out_error);
+    if (!state->defined)
+        return define_new(change, define, out_error);
+    tell_registered(state, true, &define->registered);
+    code = definition_compare(&state->definition, state->policy->name, &define->definition, out_error);
+    if (code == 0)
+        code = local_check_like(state, &define->definition, out_error);
     return code < 0 ? code : local_append_revision(change, define->definition.revision, out_error);
 }
 

@@ -42,11 +42,11 @@ static bool observed(const struct job_row *trial)
            trial->stop != JOB_STOP_DEADLINE;
 }
 
-/* Whether the trial shows what an epoch takes. */
+/* Whether the trial shows what an epoch takes, under the revision that holds. */
 static bool tells_epochs(const struct gathering *gathering, const struct job_row *trial)
 {
     return trial->machine == gathering->machine && trial->batch_size == gathering->batch_size &&
-           observed(trial);
+           trial->revision == gathering->history->revision && observed(trial);
 }
 
 /* Whether it also shows what a model takes. */

@@ -13,6 +13,7 @@
 #include "job/core/grid_amount.h"
 #include "job/core/job_words.h"
 #include "job/core/trial_past.h"
+#include "job/past/history_brought.h"
 
 enum { TRIALS_MAX = 10000000 };
 
@@ -20,6 +21,7 @@ enum { TRIALS_MAX = 10000000 };
 struct reading {
     struct arena *arena;
     struct job_history *history;
+    struct brought_list brought;
     struct trial_past *pasts; /* owned; index: trial number - 1 */
     size_t count, capacity;
 };
@@ -145,13 +147,16 @@ static int read_job(struct reading *reading, const struct store_event *event, en
     json_t *body;
     int code;
 
-    if (kind != RECORD_DEFINED && kind != RECORD_SET && kind != RECORD_PROPOSED)
+    if (kind != RECORD_DEFINED && kind != RECORD_SET && kind != RECORD_PROPOSED && kind != RECORD_BROUGHT)
         return 0;
     code = record_parse(event, &body, out_error);
     if (code < 0)
         return code;
     if (kind == RECORD_DEFINED)
         code = read_defined(reading, body, out_error);
+    else if (kind == RECORD_BROUGHT)
+        code =
+            brought_list_add(&reading->brought, event, body, reading->count + 1, reading->arena, out_error);
     else if (kind == RECORD_SET)
         code = read_set(reading, event, body, out_error);
     else
@@ -186,6 +191,16 @@ double job_history_limit_w(const struct job_history *history, const struct job_r
     bool own = isnan(machine->highest_limit_w) || trial->left_alone;
 
     return own && isnan(trial->limit_w) ? machine->max_power_w / machine->gpu_count : trial->limit_w;
+}
+
+const char *job_row_outcome(const struct job_row *row)
+{
+    return row->running ? "running" : job_outcome_name(row->outcome);
+}
+
+bool job_row_is_untold(const struct job_row *row)
+{
+    return row->running && row->epochs == 0 && !(row->time_s > 0.0);
 }
 
 static const char *copy(struct reading *reading, const char *text, bool *fits)
@@ -246,6 +261,8 @@ static struct job_row make_row(struct reading *reading, uint64_t trial, const st
 static int make_rows(struct reading *reading, struct fly_error *out_error)
 {
     struct job_history *history = reading->history;
+    const struct job_brought_past *began;
+    size_t revision = 0;
     bool fits = true;
 
     history->rows =
@@ -256,7 +273,10 @@ static int make_rows(struct reading *reading, struct fly_error *out_error)
         if (reading->pasts[i].proposed == NULL || reading->pasts[i].record.recurrence > i)
             return error_set(out_error, FLY_EDATA,
                              "trial %zu was never proposed, or its recurrence never began", i + 1);
+        while ((began = job_history_revision(history, revision + 1)) != NULL && began->before <= i + 1)
+            revision++;
         history->rows[i] = make_row(reading, i + 1, &reading->pasts[i], &fits);
+        history->rows[i].revision = revision;
     }
     history->count = reading->count;
     return fits ? 0 : error_no_memory(out_error);
@@ -276,6 +296,9 @@ int job_history_read(const struct jobs *jobs, const char *job, struct arena *are
     if (history.machines == NULL)
         return error_no_memory(out_error);
     code = jobs->backend->read(jobs->self, job, &everything, read_event, &reading, out_error);
+    history.brought = reading.brought.items;
+    history.brought_count = reading.brought.count;
+    history.revision = reading.brought.revisions;
     if (code == 0)
         code = make_rows(&reading, out_error);
     reading_deinit(&reading);
@@ -312,7 +335,7 @@ int job_history_points(const struct job_history *history, size_t machine, struct
         struct fly_operating_point *point;
 
         if (row->running || row->outcome != TRIAL_REACHED || row->profiled || isnan(row->limit_w) ||
-            isnan(row->energy_j) || row->machine != machine)
+            isnan(row->energy_j) || row->machine != machine || row->revision != history->revision)
             continue;
         point = find_point(&points, row->batch_size, row->limit_w);
         point->energy_j += row->energy_j;

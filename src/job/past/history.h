@@ -5,6 +5,8 @@
 #include <flyball/operating_point.h>
 
 #include "job/core/job_backend.h"
+#include "job/core/trial_past.h"
+#include "policy/past.h"
 
 /*
  * Reads what a job's log tells, from any back end. It reads the whole log, so use it for people and reports;
@@ -21,9 +23,23 @@ struct job_machine {
     double highest_limit_w; /* of one GPU; NAN: limits cannot be set */
 };
 
+/* What was observed elsewhere, or before a revision, and came along to the job. */
+struct job_brought_past {
+    enum past_kind kind;
+    uint64_t
+        before; /* the next trial: from this one on it counts; one above the newest if none began since */
+    int64_t time_us;
+    const char *source;    /* the other job's name; the GPU there; the revision before; "": none was told */
+    const char *revision;  /* with PAST_REVISION: that began; else "" */
+    const char *gpu_model; /* with PAST_HARDWARE: for which it came; else "" */
+    uint64_t runs;         /* that reached their target, or were stopped before */
+    size_t batch_count;    /* batch sizes of which something is known; 0: none */
+};
+
 /* One trial. */
 struct job_row {
     uint64_t trial;
+    size_t revision; /* how many revisions had begun before it */
     uint32_t attempts;
     uint64_t recurrence;
     uint32_t try_number;
@@ -67,7 +83,24 @@ struct job_history {
     size_t machine_count;
     struct job_row *rows; /* in the order of trials */
     size_t count;
+    const struct job_brought_past *brought; /* in the order of time */
+    size_t brought_count;
+    size_t revision; /* how many revisions have begun */
 };
+
+/* "running", or the word of how the trial ended. */
+const char *job_row_outcome(const struct job_row *row);
+
+/* Whether nobody knows yet what the trial takes: it runs, and has reported nothing. Its figures are 0 then.
+ */
+bool job_row_is_untold(const struct job_row *row);
+
+/* The newest revision of the first `number` ones; NULL for 0. */
+const struct job_brought_past *job_history_revision(const struct job_history *history, size_t number);
+
+/* "the revision 'two' began, and 8 runs of 2 batch sizes before it came along". */
+enum { JOB_BROUGHT_TEXT_MAX = 512 };
+char *job_brought_text(const struct job_brought_past *brought, char text[JOB_BROUGHT_TEXT_MAX]);
 
 /*
  * The limit of each GPU under which a trial ran. When none was set, it is the highest; when limits cannot be
@@ -78,10 +111,24 @@ double job_history_limit_w(const struct job_history *history, const struct job_r
 int job_history_read(const struct jobs *jobs, const char *job, struct arena *arena,
                      struct job_history *out_history, struct fly_error *out_error);
 
-/* Why a trial was chosen (0: the newest one): a sentence, and its numbers as JSON. */
+/*
+ * Reads all that the log has of one trial (0: the newest), whose number it gives, and how many epochs the job
+ * allows. Call trial_past_deinit after success. FLY_ENOTFOUND names the job that may have been meant, or the
+ * newest trial; FLY_EEXHAUSTED if the job has not run yet.
+ */
+int job_trial_read(const struct jobs *jobs, const char *job, uint64_t trial, uint64_t *out_trial,
+                   uint32_t *out_max_epochs, struct trial_past *out_past, struct fly_error *out_error);
+
+/* Why a trial was chosen (0: the newest one): a sentence, and its numbers as JSON. Errors as job_trial_read.
+ */
 struct job_explanation {
-    uint64_t trial;
+    uint64_t trial, recurrence;
+    uint32_t try_number, batch_size;
+    double limit_w; /* NAN: not set, or a profile that the trial measures decides */
+    int64_t proposed_us;
+    const char *policy;
     enum reason reason;
+    bool capped, last_try;
     const char *sentence;
     const char *numbers; /* "{}" when none were recorded */
 };
@@ -90,9 +137,9 @@ int job_explain(const struct jobs *jobs, const char *job, uint64_t trial, struct
                 struct job_explanation *out_explanation, struct fly_error *out_error);
 
 /*
- * The job's operating points on one machine: for each batch size and power limit the mean time and energy of
- * the trials that reached the target there without measuring a profile, and the number of those trials in the
- * same order. For fly_pareto_frontier.
+ * The job's operating points on one machine, under the revision that holds: for each batch size and power
+ * limit the mean time and energy of the trials that reached the target there without measuring a profile, and
+ * the number of those trials in the same order. For fly_pareto_frontier.
  */
 struct job_points {
     struct fly_operating_point *points;

@@ -52,7 +52,8 @@ static int visit(void *context, const struct store_event *event, struct fly_erro
     int code;
 
     if (record_kind_parse(event->kind) != RECORD_PROFILED || event->trial == 0 ||
-        event->trial > reading->history->count)
+        event->trial > reading->history->count ||
+        reading->history->rows[event->trial - 1].revision != reading->history->revision)
         return 0;
     record = malloc(sizeof *record);
     if (record == NULL)

@@ -4,7 +4,8 @@
 
 #include "job/past/history.h"
 
-/* The power profiles that decided limits: the first of each batch size on each machine. */
+/* The power profiles that decide limits: the first of each batch size on each machine under the revision
+ * that holds. */
 struct job_batch_profile {
     size_t machine; /* index into job_history.machines */
     uint32_t batch_size;

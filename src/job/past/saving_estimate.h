@@ -2,6 +2,7 @@
 #ifndef FLYBALL_JOB_PAST_SAVING_ESTIMATE_H
 #define FLYBALL_JOB_PAST_SAVING_ESTIMATE_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -82,6 +83,17 @@ struct saving_bounds {
 };
 
 struct saving_bounds saving_bounds_of(const struct saving_sample *samples, size_t count);
+
+/* The ends of the interval around what a model takes. */
+static inline double saving_bounds_low(double value, const struct saving_bounds *bounds)
+{
+    return value * exp(-bounds->below);
+}
+
+static inline double saving_bounds_high(double value, const struct saving_bounds *bounds)
+{
+    return value * exp(bounds->above);
+}
 
 /*
  * Why no saving is stated, as a clause for people and programs: "the default ran at some times alone, and

@@ -25,7 +25,7 @@ static void add_row(struct saving_run *run, const struct job_history *history, c
 {
     run->recurrence = row->recurrence;
     run->any |= row->machine == machine;
-    run->running |= row->running || row->machine != machine;
+    run->running |= row->running || row->machine != machine || row->revision != run->revision;
     run->delivered |= !row->running && row->outcome == TRIAL_REACHED;
     run->searched |= row->reason == REASON_EXPLORE || row->profiled;
     run->outdated |= row->trial < history->wanted_from;
@@ -59,9 +59,12 @@ static size_t make_runs(const struct job_history *history, size_t machine, struc
 
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *row = &history->rows[i];
+        struct saving_run *recurrence = &runs[row->recurrence * RUNS_OF_ONE];
         size_t part = saving_is_default(history, row) ? RUN_DEFAULT : RUN_CHOSEN;
 
-        add_row(&runs[row->recurrence * RUNS_OF_ONE + part], history, row, machine);
+        if (recurrence[RUN_DEFAULT].last == NULL && recurrence[RUN_CHOSEN].last == NULL)
+            recurrence[RUN_DEFAULT].revision = recurrence[RUN_CHOSEN].revision = row->revision;
+        add_row(&recurrence[part], history, row, machine);
     }
     for (size_t i = 0; i < recurrences * RUNS_OF_ONE; i++) {
         if (!runs[i].any)

@@ -8,8 +8,9 @@
 /* A recurrence as one run: its control, or all the rest of it. */
 struct saving_run {
     uint64_t recurrence;
-    bool any;     /* a trial of it ran on this machine */
-    bool running; /* or it ran on another machine */
+    size_t revision; /* how many had begun before the recurrence; it never falls from run to run */
+    bool any;        /* a trial of it ran on this machine */
+    bool running;    /* or a trial ran on another machine, or under a later revision */
     bool delivered;
     bool searched;
     bool outdated; /* a trial of it was chosen by an objective or pin that does not hold any more */

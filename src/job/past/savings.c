@@ -9,8 +9,6 @@
 #include "job/past/saving_balance.h"
 #include "job/past/saving_run.h"
 
-static const struct saving unknown = {NAN, NAN, NAN};
-
 /* ---- groups ---- */
 
 /* The sums behind a group. */
@@ -123,11 +121,14 @@ static void sum_up(const struct saving_run *runs, size_t count, struct job_savin
                                                savings->tuned.model_energy_j;
 }
 
+/* Fills in the savings of runs under one revision. */
 static void settle(const struct job_history *history, const struct saving_run *runs, size_t count,
                    struct saving_sample *samples, struct job_savings *savings)
 {
     bool to_target = history->definition.target != JOB_NO_TARGET;
 
+    *savings =
+        (struct job_savings){.balance = {.ahead_j = NAN, .recent_ahead_j = NAN}, .earlier = {.ahead_j = NAN}};
     sum_up(runs, count, savings);
     savings->energy = estimate(runs, count, to_target, energy_of, samples, &savings->doubt);
     savings->time = estimate(runs, count, to_target, time_of, samples, NULL);
@@ -141,19 +142,50 @@ static void settle(const struct job_history *history, const struct saving_run *r
         savings->exploration_j = NAN;
 }
 
+/* ---- revisions ---- */
+
+/* How many of the first runs are of one revision. */
+static size_t count_alike(const struct saving_run *runs, size_t count)
+{
+    size_t alike = 0;
+
+    while (alike < count && runs[alike].revision == runs[0].revision)
+        alike++;
+    return alike;
+}
+
+static void add_earlier(struct saving_earlier *earlier, const struct job_savings *savings)
+{
+    size_t recurrences = savings->tuned.runs + savings->searching + savings->outdated;
+
+    if (!savings->known) {
+        earlier->unknown += recurrences;
+        return;
+    }
+    earlier->ahead_j = savings->balance.ahead_j + (earlier->recurrences > 0 ? earlier->ahead_j : 0.0);
+    earlier->recurrences += recurrences;
+}
+
 int job_savings_of(const struct job_history *history, size_t machine, struct job_savings *out_savings,
                    struct fly_error *out_error)
 {
+    struct saving_earlier earlier = {.ahead_j = NAN};
     struct saving_run *runs = NULL;
-    size_t count = 0;
+    size_t count = 0, from = 0;
     int code = saving_runs_of(history, machine, &runs, &count, out_error);
     struct saving_sample *samples = code == 0 ? calloc(count + 1, sizeof samples[0]) : NULL;
     struct job_savings *savings = samples != NULL ? calloc(1, sizeof *savings) : NULL;
 
     if (savings != NULL) {
-        savings->energy = savings->time = savings->cost = unknown;
-        savings->balance = (struct saving_balance){.ahead_j = NAN, .recent_ahead_j = NAN};
-        settle(history, runs, count, samples, savings);
+        while (from < count && runs[from].revision < history->revision) {
+            size_t alike = count_alike(runs + from, count - from);
+
+            settle(history, runs + from, alike, samples, savings);
+            add_earlier(&earlier, savings);
+            from += alike;
+        }
+        settle(history, runs + from, count - from, samples, savings);
+        savings->earlier = earlier;
         *out_savings = *savings;
     } else if (code == 0) {
         code = error_no_memory(out_error);

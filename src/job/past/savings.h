@@ -18,6 +18,10 @@
  * before the objective or pin was changed were chosen for something else, and do not count (`outdated`); runs
  * of the baseline do.
  *
+ * A revision (job_definition.revision) changes what all runs take, the default's too. So everything counts
+ * from the revision that holds; what was saved under the earlier ones, each against its own runs of the
+ * default, is summed by itself (`earlier`). A recurrence that a revision interrupted counts in neither.
+ *
  * The saving is that of a delivered model (saving_estimate.h). Runs with some unknown energy are left out of
  * everything except their count. Recurrences are numbered from 0 here, as in every machine format.
  */
@@ -55,6 +59,13 @@ struct saving_balance {
     uint64_t paid_off_at;  /* it has paid off without interruption since this recurrence */
 };
 
+/* What was saved under the revisions before the one that holds. */
+struct saving_earlier {
+    size_t recurrences; /* except the baseline's, of revisions whose saving is known */
+    double ahead_j;     /* how much less they took than as many models of the default of then; NAN: none */
+    size_t unknown;     /* recurrences, likewise, of revisions whose saving is not known */
+};
+
 struct job_savings {
     struct saving_group baseline, tuned;
     size_t searching; /* recurrences that searched */
@@ -68,6 +79,7 @@ struct job_savings {
     struct saving cost;
     double exploration_j; /* what searching took beyond the same number of tuned models; NAN unless known */
     struct saving_balance balance;
+    struct saving_earlier earlier;
     size_t failed;                                       /* runs without a model, of any kind */
     struct saving_failure failures[SAVING_FAILURES_MAX]; /* the newest of them, oldest first */
     size_t failure_count;

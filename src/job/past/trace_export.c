@@ -37,9 +37,10 @@ bool job_reason_chosen(enum reason reason)
 
 static bool tells(const struct tracing *tracing, const struct job_row *row)
 {
-    return row->machine == tracing->machine && (!tracing->chosen_only || job_reason_chosen(row->reason)) &&
-           !row->running && outcome_observed(row->outcome) && !isnan(row->energy_j) &&
-           row->stop != JOB_STOP_DEADLINE && row->epochs > 0;
+    return row->machine == tracing->machine && row->revision == tracing->history->revision &&
+           (!tracing->chosen_only || job_reason_chosen(row->reason)) && !row->running &&
+           outcome_observed(row->outcome) && !isnan(row->energy_j) && row->stop != JOB_STOP_DEADLINE &&
+           row->epochs > 0;
 }
 
 static int write_train(struct tracing *tracing, struct fly_error *out_error)
@@ -97,7 +98,8 @@ static int take_profile(void *context, const struct store_event *event, struct f
     if (record == NULL)
         return error_no_memory(out_error);
     if (record_parse(event, &body, NULL) == 0 && record_read_profiled(body, record, NULL) == 0 &&
-        record->folded && record->units_per_epoch > 0.0 && row->machine == tracing->machine) {
+        record->folded && record->units_per_epoch > 0.0 && row->machine == tracing->machine &&
+        row->revision == tracing->history->revision) {
         tracing->profiled[index_of(&tracing->history->definition, row->batch_size)] = true;
         for (size_t i = 0; i < record->count; i++)
             write_power(tracing, row->batch_size, record->points[i].limit_w,

@@ -6,7 +6,8 @@
 
 /*
  * Exports a job's history on one machine in the public trace format (sim/world/trace.h), so that the
- * simulator can run the job again. The job's name is the dataset, network and optimizer are "any".
+ * simulator can run the job again: what ran under the revision that holds. The job's name is the dataset,
+ * network and optimizer are "any".
  *
  *     train   a row per trial that shows what its batch size costs; target_epoch is `nan`
  *             when the target was not reached; with `chosen_only` those that the policy

@@ -18,7 +18,7 @@
 #include "base/file/user_directory.h"
 #include "shapes/shape_rows.h"
 
-enum { HOST_MAX = 64, FULL_BYTES = 2 << 20 };
+enum { HOST_MAX = 64, HEAD_MAX = SPOOL_PATH_MAX * 6 + 64, FULL_BYTES = 2 << 20 };
 
 static const char suffix[] = ".calls";
 
@@ -101,9 +101,9 @@ static int write_all(const struct spool *spool, const char *bytes, size_t length
     off_t before = lseek(spool->file, 0, SEEK_END);
     ssize_t count = write(spool->file, bytes, length);
 
-    if (count == (ssize_t)length && fdatasync(spool->file) == 0)
+    if (count == (ssize_t)length)
         return 0;
-    if (count >= 0 && count < (ssize_t)length)
+    if (count >= 0)
         errno = ENOSPC;
     count = failed(spool, "kept", out_error);
     /* Half a line must not spoil the next one. */
@@ -141,22 +141,42 @@ static const struct shape_field head_rows[] = {
 };
 static const struct shape shape_head = {SHAPE_OF(head, head_rows)};
 
-static int begin_file(struct spool *spool, struct fly_error *out_error)
+static int add_head(const struct spool *spool, struct buffer *out, struct fly_error *out_error)
 {
     const struct head head = {.version = VERSION, .store = spool->store};
-    char line[SPOOL_PATH_MAX * 6 + 64], *text;
+    char *text;
     int code = shape_write_text(&shape_head, &head, &text, out_error);
 
     if (code < 0)
         return code;
-    snprintf(line, sizeof line, "%s\n", text);
+    buffer_puts(out, text);
+    buffer_puts(out, "\n");
     free(text);
-    return write_all(spool, line, strlen(line), out_error);
+    return 0;
 }
 
-static int make_file(struct spool *spool, struct fly_error *out_error)
+/* In one write, so that a kill leaves no head without lines. */
+static int write_first(const struct spool *spool, const char *lines, size_t length,
+                       struct fly_error *out_error)
 {
-    int directory, code;
+    struct buffer all;
+    int code;
+
+    buffer_init(&all, HEAD_MAX + length);
+    code = add_head(spool, &all, out_error);
+    buffer_append(&all, lines, length);
+    if (code == 0 && all.error < 0)
+        code = error_no_memory(out_error);
+    if (code == 0)
+        code = write_all(spool, all.data, all.length, out_error);
+    buffer_deinit(&all);
+    return code;
+}
+
+/* Makes the file with its first lines. */
+static int begin_file(struct spool *spool, const char *lines, size_t length, struct fly_error *out_error)
+{
+    int code;
 
     if (spool->directory[0] == '\0')
         return error_set(out_error, FLY_ENOTFOUND,
@@ -167,12 +187,7 @@ static int make_file(struct spool *spool, struct fly_error *out_error)
     if (spool->file < 0)
         return failed(spool, "kept", out_error);
     (void)flock(spool->file, LOCK_EX | LOCK_NB);
-    code = begin_file(spool, out_error);
-    directory = open(spool->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory >= 0) {
-        (void)fsync(directory);
-        close(directory);
-    }
+    code = write_first(spool, lines, length, out_error);
     if (code < 0)
         spool_end(spool, SPOOL_DELIVERED);
     return code;
@@ -180,9 +195,34 @@ static int make_file(struct spool *spool, struct fly_error *out_error)
 
 int spool_add_lines(struct spool *spool, const char *lines, size_t length, struct fly_error *out_error)
 {
-    int code = spool->file < 0 ? make_file(spool, out_error) : 0;
+    return spool->file < 0 ? begin_file(spool, lines, length, out_error)
+                           : write_all(spool, lines, length, out_error);
+}
 
-    return code < 0 ? code : write_all(spool, lines, length, out_error);
+/* A file's name is its directory's content. Where directories cannot be synced, the system does it. */
+static void sync_name(const struct spool *spool)
+{
+    int directory = open(spool->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (directory < 0)
+        return;
+    (void)fsync(directory);
+    close(directory);
+}
+
+int spool_sync(const struct spool *spool, struct fly_error *out_error)
+{
+    /* Opened anew, so that it holds no lock that outlives the session. */
+    int file = open(spool->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), code = 0;
+
+    if (file < 0)
+        return errno == ENOENT ? 0 : failed(spool, "kept safe from a crash of the machine", out_error);
+    if (fdatasync(file) == 0)
+        sync_name(spool);
+    else
+        code = failed(spool, "kept safe from a crash of the machine", out_error);
+    close(file);
+    return code;
 }
 
 bool spool_is_full(const struct spool *spool)

@@ -16,15 +16,19 @@
  * Keeps reports that could not be delivered to a job's log until they can be. Each session has a file, in the
  * directory that FLYBALL_SPOOL names, else in $XDG_STATE_HOME/flyball/spool, else in
  * ~/.local/state/flyball/spool. The first line names the log, each further line is a call to it, in JSON.
- * When spool_add_lines returns 0, its lines are on disk. FLYBALL_SPOOL may be a directory that several
- * machines share: then the first of them that reaches the log delivers.
+ * FLYBALL_SPOOL may be a directory that several machines share: then the first of them that reaches the log
+ * delivers.
+ *
+ * When spool_add_lines returns 0, the system has the lines: the end of this program, by a signal too, does
+ * not lose them. A crash of the machine does, until spool_sync has returned 0. The two are apart because
+ * writing takes microseconds, and a sync as long as the disk likes: seconds where a database uses it too.
  *
  * The file's session holds a lock on it. After the session has ended, the next process that reaches the same
  * log delivers the file and removes it (spool_deliver_left). A log recognizes a call that it has seen, so a
  * second delivery does no harm. When the log refuses a line for good, the file is renamed to NAME.refused
  * after all lines were tried, for a person to look at. Files of other users are skipped.
  *
- * One thread at a time. The disk may hold up every call for any time.
+ * One thread at a time, except for spool_sync. The disk may hold up every call for any time.
  */
 enum { SPOOL_PATH_MAX = 512, SPOOL_NAME_MAX = 160, SPOOL_FILE_MAX = 16 << 20, SPOOL_LINE_MAX = 1 << 16 };
 
@@ -68,10 +72,18 @@ struct spool {
 void spool_init(struct spool *spool, const char *directory, const char *store);
 
 /*
- * Appends lines made by spool_write; they are on disk when it returns 0. Returns FLY_EWRITE, FLY_EPERM,
- * FLY_ENOTFOUND, FLY_ENOMEM.
+ * Appends lines made by spool_write, with one write; the first ones begin the file. Returns FLY_EWRITE,
+ * FLY_EPERM, FLY_ENOTFOUND, FLY_ENOMEM; then none of the lines is in the file.
  */
 int spool_add_lines(struct spool *spool, const char *lines, size_t length, struct fly_error *out_error);
+
+/*
+ * Waits until the lines that were added before are on the disk. Another thread may call it with a copy of
+ * the spool, while lines are added or the file is removed: returns 0 also when there is no file. Returns
+ * FLY_EWRITE, FLY_EPERM; then the lines may be lost when the machine crashes, also after a later call that
+ * returns 0: write them to a new file.
+ */
+int spool_sync(const struct spool *spool, struct fly_error *out_error);
 
 /* Whether the file is near the size above which it would not be read. */
 bool spool_is_full(const struct spool *spool);

@@ -3,6 +3,7 @@
 #define FLYBALL_SIM_CARBON_CARBON_CAMPAIGN_H
 
 #include "sim/carbon/carbon_job.h"
+#include "sim/crew.h"
 
 /*
  * The same job at many starts under several policies. Starts are spaced evenly over the record:
@@ -19,7 +20,7 @@ struct carbon_campaign {
     uint32_t seed; /* 0: evenly spaced */
     unsigned threads;
     void (*thread_begun)(void);
-    void (*progress)(void *context, uint64_t done, uint64_t total);
+    crew_progress *progress; /* as in crew.h */
     void *progress_context;
 };
 

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/world/operating_points.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <flyball/pareto.h>
-
 #include "sim/world/oracle.h"
 
 static const char *const reason_texts[] = {
@@ -22,112 +16,24 @@ const char *left_out_text(enum left_out_reason reason)
     return reason_texts[reason];
 }
 
-static int compare_left_out(const void *left, const void *right)
-{
-    const struct left_out *a = left, *b = right;
-
-    return (a->batch_size > b->batch_size) - (a->batch_size < b->batch_size);
-}
-
-static int compare_points(const void *left, const void *right)
-{
-    const struct fly_operating_point *a = left, *b = right;
-    const double of_a[] = {a->time_s, a->energy_j, a->power_limit_w, a->batch_size};
-    const double of_b[] = {b->time_s, b->energy_j, b->power_limit_w, b->batch_size};
-
-    for (size_t i = 0; i < sizeof of_a / sizeof of_a[0]; i++) {
-        if (of_a[i] != of_b[i])
-            return of_a[i] > of_b[i] ? 1 : -1;
-    }
-    return 0;
-}
-
-/* Adds the points of one batch size. Returns false if one of them is no number. */
-static bool add_points(const struct workload *workload, size_t batch, double epochs,
-                       struct operating_points *points)
-{
-    const struct workload_batch *trained = &workload->batches[batch];
-
-    for (size_t p = 0; p < trained->point_count; p++) {
-        const struct fly_power_point *epoch = &trained->points[p];
-        struct fly_operating_point point = {workload->spec.batches[batch].size, epoch->limit_w,
-                                            epoch->time_s * epochs, epoch->time_s * epoch->power_w * epochs};
-
-        if (!isfinite(point.time_s) || !isfinite(point.energy_j) || point.time_s <= 0.0 ||
-            point.energy_j <= 0.0)
-            return false;
-        points->points[points->count + p] = point;
-    }
-    points->count += trained->point_count;
-    return true;
-}
-
-static void add_batches(const struct workload *workload, struct operating_points *points,
-                        struct left_out *left_out)
-{
-    for (size_t b = 0; b < workload->spec.batch_count; b++) {
-        double epochs = oracle_expected_epochs(workload, b);
-        struct left_out out = {workload->spec.batches[b].size, LEFT_OUT_UNBOUNDED};
-
-        if (isinf(epochs))
-            out.reason = LEFT_OUT_UNREACHED;
-        else if (add_points(workload, b, epochs, points))
-            continue;
-        left_out[points->left_out_count++] = out;
-    }
-    for (size_t i = 0; i < workload->left_out_count; i++)
-        left_out[points->left_out_count++] = (struct left_out){workload->left_out[i], LEFT_OUT_UNPOWERED};
-    qsort(left_out, points->left_out_count, sizeof left_out[0], compare_left_out);
-    points->left_out = left_out;
-}
-
-/* Marks the points of the frontier, which is computed from a copy of them. */
-static void mark_frontier(struct operating_points *points, struct fly_operating_point *copy)
-{
-    size_t length, at = 0;
-
-    if (points->count == 0)
-        return;
-    memcpy(copy, points->points, points->count * sizeof copy[0]);
-    length = fly_pareto_frontier(copy, points->count);
-    for (size_t i = 0; i < points->count && at < length; i++) {
-        points->on_frontier[i] = compare_points(&points->points[i], &copy[at]) == 0;
-        at += points->on_frontier[i];
-    }
-}
-
-static size_t find_default(const struct workload *workload, const struct operating_points *points)
-{
-    const struct batch_choice *batch = &workload->spec.batches[workload->spec.default_batch];
-    size_t i = 0;
-
-    while (i < points->count && (points->points[i].batch_size != batch->size ||
-                                 points->points[i].power_limit_w != batch_highest_limit_w(batch)))
-        i++;
-    return i;
-}
-
 int operating_points_of(const struct workload *workload, struct arena *arena,
                         struct operating_points *out_points, struct fly_error *out_error)
 {
-    struct operating_points points = {0};
-    struct fly_operating_point *copy;
-    struct left_out *left_out;
-    size_t most = 0;
+    const struct batch_choice *usual = &workload->spec.batches[workload->spec.default_batch];
+    size_t trained = workload->spec.batch_count, count = trained + workload->left_out_count;
+    struct batch_figures *figures = arena_alloc(arena, count, sizeof figures[0]);
 
-    for (size_t b = 0; b < workload->spec.batch_count; b++)
-        most += workload->batches[b].point_count;
-    points.points = arena_alloc(arena, most, sizeof points.points[0]);
-    points.on_frontier = arena_alloc(arena, most, sizeof points.on_frontier[0]);
-    copy = arena_alloc(arena, most, sizeof copy[0]);
-    left_out = arena_alloc(arena, workload->spec.batch_count + workload->left_out_count, sizeof left_out[0]);
-    if (points.points == NULL || points.on_frontier == NULL || copy == NULL || left_out == NULL)
+    if (figures == NULL)
         return error_no_memory(out_error);
-    add_batches(workload, &points, left_out);
-    if (points.count > 1)
-        qsort(points.points, points.count, sizeof points.points[0], compare_points);
-    mark_frontier(&points, copy);
-    points.default_point = find_default(workload, &points);
-    *out_points = points;
-    return 0;
+    for (size_t b = 0; b < trained; b++)
+        figures[b] = (struct batch_figures){.batch_size = workload->spec.batches[b].size,
+                                            .points = workload->batches[b].points,
+                                            .point_count = workload->batches[b].point_count,
+                                            .epochs = oracle_expected_epochs(workload, b)};
+    for (size_t i = 0; i < workload->left_out_count; i++)
+        figures[trained + i] = (struct batch_figures){.batch_size = workload->left_out[i], .unpowered = true};
+    return batch_points_of(figures, count,
+                           (struct fly_operating_point){.batch_size = usual->size,
+                                                        .power_limit_w = batch_highest_limit_w(usual)},
+                           arena, out_points, out_error);
 }

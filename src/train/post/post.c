@@ -10,7 +10,9 @@
 #include "base/error.h"
 #include "base/thread/left_threads.h"
 #include "base/thread/mono_wait.h"
-#include "base/thread/quiet_thread.h"
+
+/* How long what is written to the spool may wait for its sync. */
+static const double sync_s = 5.0;
 
 /* ---- the begin ---- */
 
@@ -33,6 +35,7 @@ int post_new(const struct post_options *options, struct post **out_post, struct 
     post->threaded = options->clock == &clock_real;
     post->news = post->threaded ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
     post->holders = 1;
+    post->sync_s = sync_s;
     if (options->jobs != NULL) {
         post->jobs = *options->jobs;
         post->open = post->borrowed = true;
@@ -44,24 +47,13 @@ int post_new(const struct post_options *options, struct post **out_post, struct 
     return 0;
 }
 
-static bool start(struct post *post, void *(*run)(void *))
-{
-    pthread_t thread;
-
-    if (!quiet_thread_start(&thread, run, post))
-        return false;
-    pthread_detach(thread);
-    post->holders++;
-    return true;
-}
-
 bool post_begin(struct post *post)
 {
     if (!post->threaded || post->begun)
         return !post->unable;
     post->begun = true;
-    post->disk_ended = !start(post, post_disk_run);
-    post->log_ended = post->disk_ended || !start(post, post_log_run);
+    post->disk_ended = !post_start(post, post_disk_run);
+    post->log_ended = post->disk_ended || !post_start(post, post_log_run);
     post->unable = post->log_ended;
     if (post->unable)
         snprintf(post->text, sizeof post->text,
@@ -102,7 +94,7 @@ static void append(struct post *post, struct letter *letter)
     post->bytes += letter->length;
 }
 
-/* Notes the run's line, which must come before the run's reports on the disk. */
+/* Notes the run's line, which must come before the run's reports on the spool. */
 static void note_run(struct post *post, const struct letter *letter)
 {
     free(post->run_line);
@@ -155,13 +147,14 @@ bool post_settle(struct post *post, uint64_t number, enum spool_kind kind, union
 
     pthread_mutex_lock(&post->lock);
     if (post->threaded && post->answer_s > 0.0 && number > 0) {
-        struct mono_time until = mono_after_s(mono_now(), post->answer_s);
+        struct mono_time now = mono_now(), until = mono_after_s(now, post->answer_s);
 
         while (post->done < number && !post->late && post_wait(post, until))
             ;
         post->late |= post->done < number;
         post_wake(post);
-        until = mono_after_s(mono_now(), post->answer_s / 2.0);
+        /* A log that failed at once leaves more time for the spool. */
+        until = mono_after_s(now, 1.5 * post->answer_s);
         while (post->done < number && !is_kept(post, number) && !post->disk_late && post_wait(post, until))
             ;
         post->disk_late |= post->done < number && !is_kept(post, number);
@@ -232,7 +225,7 @@ void post_drain(struct post *post, double most_s)
 
 static bool have_ended(const struct post *post)
 {
-    return post->log_ended && post->disk_ended;
+    return post->log_ended && post->disk_ended && (!post->sync_runs || post->sync_ended);
 }
 
 /* Lets the threads end in time. Call it with the lock held. */
@@ -248,7 +241,8 @@ static void end_threads(struct post *post, double most_s)
         ;
     post->keep_all = true;
     post_wake(post);
-    while (!have_ended(post) && !(post->unkept == NULL && post->busy) && post_wait(post, until))
+    while (!have_ended(post) && !(post->unkept == NULL && post_is_synced(post) && post->busy) &&
+           post_wait(post, until))
         ;
     post->given_up = true;
     if (post->first != NULL && post->text[0] == '\0')
@@ -257,14 +251,19 @@ static void end_threads(struct post *post, double most_s)
         left_threads_add();
     if (!post->disk_ended)
         left_threads_add();
+    if (post->sync_runs && !post->sync_ended)
+        left_threads_add();
 }
 
 static struct post_status look(const struct post *post)
 {
     struct post_status status = {.connected = post->connected, .kept = post->kept, .lost = post->lost};
-    const char *between = post->text[0] != '\0' && post->disk_text[0] != '\0' ? "; and " : "";
+    const char *kept = post->disk_text[0] != '\0' ? post->disk_text : post->sync_text;
+    const char *between = post->text[0] != '\0' && kept[0] != '\0' ? "; and " : "";
 
-    snprintf(status.text, sizeof status.text, "%.255s%s%.240s", post->text, between, post->disk_text);
+    if (post->unkept != NULL)
+        status.waiting = post->last->number - post->unkept->number + 1;
+    snprintf(status.text, sizeof status.text, "%.255s%s%.240s", post->text, between, kept);
     return status;
 }
 

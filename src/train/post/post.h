@@ -11,10 +11,10 @@
 #include "job/remote/spool.h"
 
 /*
- * Carries a training's reports to its job's log, and brings the log's answers back. The post has two threads
- * for what may take for ever: one talks to the log, the other writes to the spool what the log did not take.
- * The training thread hands in letters, and waits at most the times below, whatever the log, the network or
- * the disk do. No call here fails the training.
+ * Carries a training's reports to its job's log, and brings the log's answers back. The post has threads for
+ * what may take for ever: one talks to the log, another writes to the spool what the log did not take, and a
+ * third waits until that is on the disk. The training thread hands in letters, and waits at most the times
+ * below, whatever the log, the network or the disk do. No call here fails the training.
  *
  *     post_new(&options, &post, out_error);
  *     code = post_ask(post, &definition, &question, &proposal);       waits for wait_s
@@ -28,6 +28,11 @@
  * well, and is sent again later, rarely while the log does not answer. A letter that the log refuses for good
  * is dropped. Letters that are neither delivered nor on the spool are kept in memory, up to POST_BYTES_MAX;
  * beyond that further reports are lost, and the status says so.
+ *
+ * A letter is on the spool once it is written to the spool's file (job/remote/spool.h): then it outlives this
+ * program, also when a signal ends it. The crash of a machine loses what was written to the file within the
+ * 5 s before, and what the disk was still held up with. What a killed program loses are the letters that the
+ * status counts as `waiting`.
  *
  * An answer that comes too late to be waited for is not lost: post_fd becomes readable, and post_news returns
  * it.
@@ -45,7 +50,7 @@ struct post_options {
     const char *store;         /* the log's address, NULL: the usual; the spool's files name it */
     const struct jobs *jobs;   /* a log that is already open, borrowed for as long as a call runs; or NULL */
     double wait_s;             /* how long to wait for a proposal */
-    double answer_s;           /* for a letter's answer, and half as long again for the disk; 0: not at all */
+    double answer_s; /* for a letter's answer, and half as long again for the spool; 0: not at all */
 };
 
 int post_new(const struct post_options *options, struct post **out_post, struct fly_error *out_error);
@@ -68,8 +73,8 @@ uint64_t post_send(struct post *post, const struct spool_entry *entry, enum post
 
 /*
  * Whether that letter, which must be the newest of its kind, has its answer by now. Waits for the answer if
- * the log answered in time when it was asked last. When there is no answer, the letter is on the disk on
- * return, if the disk answers in time.
+ * the log answered in time when it was asked last. When there is no answer, the letter is on the spool on
+ * return, if writing to it does not take until one and a half answer_s after the call.
  */
 bool post_settle(struct post *post, uint64_t number, enum spool_kind kind, union spool_answer *out_answer);
 
@@ -86,8 +91,8 @@ bool post_news(struct post *post, enum spool_kind kind, union spool_answer *out_
 int post_fd(const struct post *post);
 
 /*
- * Waits until all letters are dealt with or on the disk, at most for `most_s`, and not for a log that is late
- * already.
+ * Waits until all letters are dealt with or on the spool, at most for `most_s`, and not for a log that is
+ * late already.
  */
 void post_drain(struct post *post, double most_s);
 
@@ -97,14 +102,16 @@ void post_beat_end(struct post *post); /* accepts NULL */
 
 struct post_status {
     bool connected;                /* the log answered when it was asked last */
-    uint64_t kept;                 /* letters on the disk that are not delivered, without those of a run */
+    uint64_t kept;                 /* letters on the spool that are not delivered, without those of a run */
+    uint64_t waiting;              /* letters, the newest, that are neither delivered nor on the spool */
     uint64_t lost;                 /* letters for which there was no room */
     char text[FLY_ERROR_TEXT_MAX]; /* why the log is not used, and why nothing can be kept; "" for neither */
 };
 struct post_status post_look(struct post *post);
 
 /*
- * Ends the post: delivers what it can within `most_s`, and leaves the rest on the disk if that answers. A
+ * Ends the post: delivers what it can within `most_s`, and leaves the rest on the disk, synced, if that
+ * answers. A
  * thread that is held up longer is left running by itself (base/thread/left_threads.h). `out_status` may be
  * NULL. Accepts NULL.
  */

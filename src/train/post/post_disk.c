@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that writes the spool. A home directory that does not answer holds up only this thread. */
+/*
+ * The thread that writes the spool. A home directory that does not answer holds up only this thread. It never
+ * waits for a sync, so that letters are written in microseconds while the disk is busy.
+ */
 #include "train/post/post_private.h"
 
 #include <string.h>
@@ -9,20 +12,23 @@
 
 enum { PIECE_MAX = 1 << 20 };
 
-/* A letter that the log has not taken after this time goes to the disk. */
-static const double keep_after_s = 0.2;
+/*
+ * A letter that the log has not taken after this time goes to the spool: while the training still waits for
+ * the log's answer, so that it need not wait for the spool after that.
+ */
+static const double keep_after_s = 0.1;
 /* How long until what the disk refused is tried again; and at the end. */
 static const double again_s = 30.0, again_at_end_s = 0.1;
 
-/* Whether letters must go to the disk now. */
+/* Whether letters must go to the spool now. */
 static bool is_wanted(const struct post *post)
 {
-    const struct letter *letter = post->unkept;
+    const struct letter *letter = post->unsure ? post->first : post->unkept;
 
     if (letter == NULL || (post->disk_fails && mono_now().ns < post->disk_again.ns))
         return false;
-    return !post->threaded || post->keep_all || post->late || post->pause_s > 0.0 || letter->failed ||
-           mono_elapsed_s(letter->since, mono_now()) > keep_after_s;
+    return !post->threaded || post->unsure || post->keep_all || post->late || post->pause_s > 0.0 ||
+           letter->failed || mono_elapsed_s(letter->since, mono_now()) > keep_after_s;
 }
 
 /*
@@ -61,7 +67,10 @@ static void note_failure(struct post *post, const struct fly_error *error)
     memcpy(post->disk_text, error->text, sizeof post->disk_text);
 }
 
-/* Writes a file anew that is full of letters delivered long ago, without these. */
+/*
+ * Writes the file anew: it is full of letters delivered long ago, or the disk failed to take it. The old one
+ * stands until the new one is written.
+ */
 static int keep_anew(struct spool *spool, const struct buffer *lines, struct fly_error *out_error)
 {
     struct spool before = *spool;
@@ -79,41 +88,37 @@ static int keep_anew(struct spool *spool, const struct buffer *lines, struct fly
     return code;
 }
 
-static void forget_kept(struct post *post)
-{
-    for (struct letter *letter = post->first; letter != post->unkept; letter = letter->next)
-        letter->kept = false;
-    post->unkept = post->first;
-    post->kept = post->kept_all = 0;
-}
-
 /* Unlocks while it writes; false when the disk did not take it. */
 static bool keep(struct post *post)
 {
-    bool full = spool_is_full(&post->spool);
+    bool anew = post->unsure || spool_is_full(&post->spool);
     struct fly_error error = {.text = ""};
     struct buffer lines;
     uint64_t last;
     int code;
 
     buffer_init(&lines, POST_BYTES_MAX + 2 * SPOOL_LINE_MAX);
-    last = gather(post, full ? post->first : post->unkept, full ? POST_BYTES_MAX : PIECE_MAX,
-                  full || post->spool.file < 0, &lines);
+    last = gather(post, anew ? post->first : post->unkept, anew ? POST_BYTES_MAX : PIECE_MAX,
+                  anew || post->spool.file < 0, &lines);
     pthread_mutex_unlock(&post->lock);
     if (lines.error < 0)
         code = error_no_memory(&error);
-    else if (full)
+    else if (anew)
         code = keep_anew(&post->spool, &lines, &error);
     else
         code = spool_add_lines(&post->spool, lines.data, lines.length, &error);
     buffer_deinit(&lines);
     pthread_mutex_lock(&post->lock);
-    if (code == 0 && full)
-        forget_kept(post);
-    if (code == 0)
+    if (code == 0 && anew) {
+        post_forget_kept(post);
+        post->unsure = false;
+    }
+    if (code == 0) {
         note_kept(post, last);
-    else
+        post_note_written(post);
+    } else {
         note_failure(post, &error);
+    }
     post_wake(post);
     return code == 0;
 }
@@ -124,6 +129,7 @@ static void clear(struct post *post)
     enum spool_rest rest = post->refused ? SPOOL_REFUSED : SPOOL_DELIVERED;
 
     post->refused = false;
+    post_note_cleared(post);
     pthread_mutex_unlock(&post->lock);
     spool_end(&post->spool, rest);
     pthread_mutex_lock(&post->lock);
@@ -133,8 +139,10 @@ void post_disk_turn(struct post *post)
 {
     while (is_wanted(post) && keep(post))
         ;
-    if (post->spool.file >= 0 && post->kept_all == 0)
+    if (post->spool.file >= 0 && post->kept_all == 0 && (!post->unsure || post->first == NULL))
         clear(post);
+    if (!post->sync_runs)
+        post_sync_turn(post);
     if (!post->threaded && post->closing)
         spool_end(&post->spool, SPOOL_LEFT);
 }
@@ -142,12 +150,12 @@ void post_disk_turn(struct post *post)
 /* Waits until there may be something to do. */
 static void rest(struct post *post)
 {
-    if (post->unkept == NULL) {
+    if (post->disk_fails && (post->unkept != NULL || post->unsure))
+        (void)post_wait(post, post->disk_again);
+    else if (post->unkept != NULL)
+        (void)post_wait(post, mono_after_s(post->unkept->since, keep_after_s));
+    else
         pthread_cond_wait(&post->changed, &post->lock);
-        return;
-    }
-    (void)post_wait(post,
-                    post->disk_fails ? post->disk_again : mono_after_s(post->unkept->since, keep_after_s));
 }
 
 static void look_for_left(struct post *post)
@@ -165,7 +173,7 @@ static void look_for_left(struct post *post)
 /* Whether nobody will hand in or deliver anything more. */
 static bool is_over(const struct post *post)
 {
-    return post->log_ended && (post->unkept == NULL || post->disk_fails);
+    return post->log_ended && ((post->unkept == NULL && !post->unsure) || post->disk_fails);
 }
 
 void *post_disk_run(void *state)

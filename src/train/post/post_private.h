@@ -9,9 +9,9 @@
 
 /*
  * The inside of post.h: post.c is what the training calls, post_log.c the thread that talks to the log,
- * post_disk.c the thread that writes the spool; post_ask.c asks what to run, and post_shared.c has what all
- * of them need. `lock` guards every field here, except those named as one thread's own. No thread holds the
- * lock while it waits for the log or the disk.
+ * post_disk.c the thread that writes the spool, post_sync.c the one that waits for the disk; post_ask.c asks
+ * what to run, and post_shared.c has what all of them need. `lock` guards every field here, except those
+ * named as one thread's own. No thread holds the lock while it waits for the log or the disk.
  */
 
 /* A letter, kept in memory as the line that the spool would have. */
@@ -19,7 +19,7 @@ struct letter {
     struct letter *next;
     uint64_t number, round;
     enum spool_kind kind;
-    bool kept;   /* on the disk */
+    bool kept;   /* on the spool */
     bool failed; /* the log failed to take it once */
     struct mono_time since;
     size_t length;
@@ -60,12 +60,12 @@ struct post {
     bool log_ended, disk_ended;
     int news; /* an eventfd; -1: none */
 
-    /* Letters that are not delivered, oldest first; `unkept` is the first that is not on the disk. */
+    /* Letters that are not delivered, oldest first; `unkept` is the first that is not on the spool. */
     struct letter *first, *last, *unkept;
     size_t bytes;
     uint64_t numbers, done, lost;
-    uint64_t kept;     /* letters on the disk, without those of a run */
-    uint64_t kept_all; /* letters on the disk, with those */
+    uint64_t kept;     /* letters on the spool, without those of a run */
+    uint64_t kept_all; /* letters on the spool, with those */
     uint64_t round;    /* how often the log was asked what to run; answers of earlier rounds are no news */
     char *run_line;    /* owned: of the run that the log was not asked about; NULL: it was asked */
     struct post_answer answers[SPOOL_RUN + 1];
@@ -90,12 +90,24 @@ struct post {
     struct spool spool;
     bool looked, left; /* it looked for what earlier sessions left; there is some */
     bool more_left;    /* not all of it could be delivered in time */
-    bool keep_all;     /* write everything that is not delivered to the disk */
-    bool refused;      /* the log refused some of the letters on the disk */
+    bool keep_all;     /* write everything that is not delivered to the spool */
+    bool refused;      /* the log refused some of the letters on the spool */
     bool disk_fails, disk_late;
     struct mono_time disk_again;
     char disk_text[FLY_ERROR_TEXT_MAX];
+
+    /* What was written and is not on the disk yet. The thread begins when there is something of that kind. */
+    struct spool unsynced_spool; /* as it was when it was written to last */
+    uint64_t written, synced;    /* how often it was written to, and how much of that is on the disk */
+    double sync_s;               /* how long lines may stand there unsynced */
+    struct mono_time sync_due;
+    bool unsure; /* a sync failed: the letters must go to a new file */
+    bool sync_runs, sync_ended, sync_given_up;
+    char sync_text[FLY_ERROR_TEXT_MAX];
 };
+
+/* Starts a thread. */
+bool post_start(struct post *post, void *(*run)(void *));
 
 /* Starts the threads. False when there can be none, and nobody talks to the log. */
 bool post_begin(struct post *post);
@@ -110,9 +122,19 @@ void post_free_ask(struct post_ask *ask);
 /* The threads. */
 void *post_log_run(void *state);
 void *post_disk_run(void *state);
+void *post_sync_run(void *state);
 
 /* What the threads would do now, for a post without threads. */
 void post_log_turn(struct post *post);
 void post_disk_turn(struct post *post);
+void post_sync_turn(struct post *post);
+
+/* Notes that the spool was written to, or that all of it is delivered. For the disk's thread. */
+void post_note_written(struct post *post);
+void post_note_cleared(struct post *post);
+/* Whether nothing is left to wait for. */
+bool post_is_synced(const struct post *post);
+/* Counts the letters on the spool as not kept. */
+void post_forget_kept(struct post *post);
 
 #endif

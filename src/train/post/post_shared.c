@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all three threads do alike (the training's, the log's and the disk's): wait, wake each other, and let
- * go.
+ * What all threads do alike (the training's, the log's, and those of the disk): begin, wait, wake each other,
+ * and let go.
  */
 #include "train/post/post_private.h"
 
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/thread/mono_wait.h"
+#include "base/thread/quiet_thread.h"
 
 static void free_post(struct post *post)
 {
@@ -52,4 +53,23 @@ void post_free_ask(struct post_ask *ask)
         return;
     arena_deinit(&ask->arena);
     free(ask);
+}
+
+bool post_start(struct post *post, void *(*run)(void *))
+{
+    pthread_t thread;
+
+    if (!quiet_thread_start(&thread, run, post))
+        return false;
+    pthread_detach(thread);
+    post->holders++;
+    return true;
+}
+
+void post_forget_kept(struct post *post)
+{
+    for (struct letter *letter = post->first; letter != post->unkept; letter = letter->next)
+        letter->kept = false;
+    post->unkept = post->first;
+    post->kept = post->kept_all = 0;
 }

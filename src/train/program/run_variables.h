@@ -23,7 +23,10 @@
     X(LOCAL_BATCH_SIZE, "FLYBALL_LOCAL_BATCH_SIZE", "batch size of one rank")                            \
     X(LEARNING_RATE, "FLYBALL_LEARNING_RATE", "learning rate for this batch size; with --learning-rate") \
     X(SEED, "FLYBALL_SEED", "a number for the program's own luck: another for each trial")               \
-    X(MAX_EPOCHS, "FLYBALL_MAX_EPOCHS", "epochs that the program may train at most")
+    X(TRY_DIRECTORY, "FLYBALL_TRY_DIRECTORY",                                                            \
+      "path of a directory of this try's own, for checkpoints; make it before you use it")               \
+    X(MAX_EPOCHS, "FLYBALL_MAX_EPOCHS", "epochs that the program may train at most")                     \
+    X(METRIC_NAME, "FLYBALL_METRIC_NAME", "name of the metric that is reported; with --metric-name")
 
 #define RUN_VARIABLE_ENUM(name, variable, holds) RUN_VARIABLE_##name,
 enum run_variable { RUN_VARIABLE_MAP(RUN_VARIABLE_ENUM) RUN_VARIABLE_COUNT };

@@ -205,7 +205,7 @@ static bool is_other(void *state, const struct step_sender *sender)
 {
     const struct step_sender *wanted = state;
 
-    return sender->rank != wanted->rank || sender->pid != wanted->pid;
+    return !step_sender_is(sender, wanted);
 }
 
 /* Whether no more lines can come from the process that counts. */
@@ -233,6 +233,17 @@ static bool counts(struct step_lines *lines, const struct step_sender *sender, e
     return step_streams_counts(&lines->streams, sender, event);
 }
 
+/* Takes what the hook says of itself; it is no event for the caller. */
+static void take_hook(struct step_lines *lines, const struct step_sender *sender)
+{
+    struct step_sender again;
+    bool counted = !lines->streams.any || step_sender_is(sender, &lines->streams.counted);
+
+    lines->line[lines->length] = '\0';
+    step_hook_take(&lines->hook, step_line_sender(lines->line, &again), counted);
+    lines->events[STEP_HOOK]++;
+}
+
 bool step_lines_next(struct step_lines *lines, enum step_event *out_event)
 {
     if (lines->file.file < 0)
@@ -246,12 +257,15 @@ bool step_lines_next(struct step_lines *lines, enum step_event *out_event)
 
         if (is_held(lines, &sender))
             return false;
+        if (event == STEP_HOOK)
+            take_hook(lines, &sender);
         lines->complete = false;
         lines->length = 0;
         lines->budget_bytes -= LINE_COST;
-        if (counts(lines, &sender, event)) {
+        if (event != STEP_HOOK && counts(lines, &sender, event)) {
             lines->report = report;
             lines->events[event]++;
+            lines->hook.steps += event == STEP_BEGIN && sender.hook;
             *out_event = event;
             return true;
         }

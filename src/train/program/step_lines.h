@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "train/program/step_file.h"
+#include "train/program/step_hook.h"
 #include "train/program/step_streams.h"
 #include "train/program/step_words.h"
 
@@ -56,6 +57,7 @@ struct step_lines {
     struct mono_time budgeted;
     bool flooded;
     struct step_report report;           /* of the newest STEP_REPORT event */
+    struct step_hook hook;               /* what it said so far */
     uint64_t events[STEP_MALFORMED + 1]; /* how many of each kind so far */
 };
 

@@ -23,6 +23,12 @@ static bool is_ignored(const struct step_streams *streams, int pid)
     return false;
 }
 
+bool step_sender_is(const struct step_sender *sender, const struct step_sender *other)
+{
+    return sender->pid == other->pid &&
+           (sender->rank == other->rank || (sender->pid >= 0 && (sender->rank < 0 || other->rank < 0)));
+}
+
 bool step_streams_is_lower(const struct step_streams *streams, const struct step_sender *sender)
 {
     return !names_nobody(sender) && (!streams->any || order_of(sender) < order_of(&streams->counted));
@@ -32,18 +38,22 @@ enum step_relation step_streams_relation(struct step_streams *streams, const str
 {
     if (names_nobody(sender))
         return STEP_COUNTED;
+    if (streams->any && step_sender_is(sender, &streams->counted)) {
+        if (streams->counted.rank < 0)
+            streams->counted.rank = sender->rank;
+        return STEP_COUNTED;
+    }
     if (step_streams_is_lower(streams, sender)) {
         streams->any = true;
         streams->counted = *sender;
         streams->ignored_count = 0;
         streams->skip_steps = streams->steps;
         streams->skip_reports = streams->reports;
+        streams->hook_steps = false;
         return STEP_COUNTED;
     }
     if (sender->rank != streams->counted.rank)
         return STEP_OTHER;
-    if (sender->pid == streams->counted.pid)
-        return STEP_COUNTED;
     return is_ignored(streams, sender->pid) ? STEP_OTHER : STEP_NEXT_PROCESS;
 }
 
@@ -52,6 +62,7 @@ void step_streams_follow(struct step_streams *streams, const struct step_sender 
     int before = streams->counted.pid;
 
     streams->counted = *sender;
+    streams->own_steps = streams->own_reports = streams->hook_steps = false;
     streams->steps = streams->reports = streams->skip_steps = streams->skip_reports = 0;
     step_streams_ignore(streams, &(struct step_sender){.rank = sender->rank, .pid = before});
 }
@@ -70,17 +81,35 @@ static bool skip(uint64_t *left)
     return true;
 }
 
+/* Whether a step of the program, or of its hook, is not one that the other has told. */
+static bool is_step_of_one(struct step_streams *streams, bool hook)
+{
+    bool first = !hook && !streams->own_steps, again = first && streams->hook_steps;
+
+    if (hook)
+        streams->hook_steps |= !streams->own_steps;
+    else
+        streams->own_steps = true;
+    return hook ? !streams->own_steps : !again;
+}
+
+static bool is_report_of_one(struct step_streams *streams, bool hook)
+{
+    streams->own_reports |= !hook;
+    return !hook || !streams->own_reports;
+}
+
 /* Whether an event of the counted process is new. */
-static bool is_new(struct step_streams *streams, enum step_event event)
+static bool is_new(struct step_streams *streams, bool hook, enum step_event event)
 {
     switch (event) {
     case STEP_BEGIN:
-        if (skip(&streams->skip_steps))
+        if (!is_step_of_one(streams, hook) || skip(&streams->skip_steps))
             return false;
         streams->steps++;
         return true;
     case STEP_REPORT:
-        if (skip(&streams->skip_reports))
+        if (!is_report_of_one(streams, hook) || skip(&streams->skip_reports))
             return false;
         streams->reports++;
         return true;
@@ -89,6 +118,7 @@ static bool is_new(struct step_streams *streams, enum step_event event)
         return streams->skip_steps == 0;
     case STEP_OUT_OF_MEMORY:
     case STEP_SESSION:
+    case STEP_HOOK:
     case STEP_MALFORMED:
         break;
     }
@@ -100,9 +130,12 @@ bool step_streams_counts(struct step_streams *streams, const struct step_sender 
 {
     bool of_anybody = event == STEP_OUT_OF_MEMORY || event == STEP_SESSION || event == STEP_MALFORMED;
 
-    if (names_nobody(sender) || of_anybody)
+    if (of_anybody)
         return true;
-    if (sender->rank != streams->counted.rank || sender->pid != streams->counted.pid)
+    if (names_nobody(sender))
+        return event == STEP_BEGIN ? is_step_of_one(streams, false)
+                                   : event != STEP_REPORT || is_report_of_one(streams, false);
+    if (!step_sender_is(sender, &streams->counted))
         return false;
-    return is_new(streams, event);
+    return is_new(streams, sender->hook, event);
 }

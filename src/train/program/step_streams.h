@@ -18,6 +18,10 @@
  * the higher rank, so that no step counts twice. Lines that name nobody always count. So do, from any
  * process, the events that are no steps: memory ran out, there is a session, a line is malformed.
  *
+ * The hook in a process (step_hook.h) tells the steps that the program may tell too. Once a step comes from
+ * the program, no step of the hook counts any more. The first one is the step that the hook told just before,
+ * where it told any. Reports of epochs are alike.
+ *
  *     relation = step_streams_relation(&streams, &sender);
  *     if (relation == STEP_NEXT_PROCESS)
  *         ... has the counted process ended, with no line of its own to come? ...
@@ -42,7 +46,12 @@ struct step_streams {
     size_t ignored_count;
     uint64_t steps, reports;           /* counted since the rank began, or began again */
     uint64_t skip_steps, skip_reports; /* to leave out: a higher rank's were counted */
+    bool own_steps, own_reports;       /* the program tells them itself */
+    bool hook_steps;                   /* of the counted process, some were the hook's */
 };
+
+/* Whether both are the same process: the program may not know the rank that its hook knows. */
+bool step_sender_is(const struct step_sender *sender, const struct step_sender *other);
 
 /* Whether the sender comes before the process that counts, or none counts yet. */
 bool step_streams_is_lower(const struct step_streams *streams, const struct step_sender *sender);

@@ -77,11 +77,35 @@ static const char *read_part(const char *text, const char *word, int *out_number
     return text + length + digits + (text[length + digits] == ' ' ? 1 : 0);
 }
 
+/* Reads the word of the hook, which always names its process. */
+static const char *read_hook(const char *text, struct step_sender *sender)
+{
+    static const char word[] = "hook";
+    size_t length = sizeof word - 1;
+
+    if (sender->pid < 0 || strncmp(text, word, length) != 0 || (text[length] != ' ' && text[length] != '\0'))
+        return text;
+    sender->hook = true;
+    return text + length + (text[length] == ' ' ? 1 : 0);
+}
+
 const char *step_line_sender(const char *line, struct step_sender *out_sender)
 {
     *out_sender = (struct step_sender){.rank = -1, .pid = -1};
     line = read_part(line, "rank ", &out_sender->rank);
-    return read_part(line, "pid ", &out_sender->pid);
+    line = read_part(line, "pid ", &out_sender->pid);
+    return read_hook(line, out_sender);
+}
+
+static bool is_of_hook(const char *said)
+{
+    static const char *const words[] = {"saw ", "counts ", "failed "};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strncmp(said, words[i], strlen(words[i])) == 0)
+            return true;
+    }
+    return false;
 }
 
 enum step_event step_line_event(const char *line, size_t length, struct step_sender *out_sender,
@@ -97,6 +121,8 @@ enum step_event step_line_event(const char *line, size_t length, struct step_sen
     memcpy(text, line, length);
     text[length] = '\0';
     said = step_line_sender(text, out_sender);
+    if (out_sender->hook && is_of_hook(said))
+        return STEP_HOOK;
     if (strcmp(said, "session") == 0)
         return STEP_SESSION;
     if (strcmp(said, "out of memory") == 0)

@@ -2,6 +2,7 @@
 #ifndef FLYBALL_TRAIN_PROGRAM_STEP_WORDS_H
 #define FLYBALL_TRAIN_PROGRAM_STEP_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,8 @@
  *
  *     rank 0 pid 4711 step 17
  *     pid 4711 epoch 1
+ *     rank 0 pid 4711 hook            a step that the start-up hook in Python saw (step_hook.h)
+ *     pid 4711 hook saw torch         what it says for the report, as do `counts` and `failed`
  *
  * Pure functions.
  */
@@ -31,6 +34,7 @@ enum step_event {
     STEP_REPORT,
     STEP_OUT_OF_MEMORY,
     STEP_SESSION,
+    STEP_HOOK,
     STEP_MALFORMED
 };
 
@@ -42,6 +46,7 @@ struct step_report {
 
 struct step_sender {
     int rank, pid; /* -1: not in the line */
+    bool hook;     /* the hook in that process says it, not the program */
 };
 
 /*

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/error.h"
 #include "train/session/session_private.h"
 
 static const char *const answer_names[] = {"go on", "reached", "stop"};
@@ -45,6 +46,35 @@ void fly_session_resumed(struct fly_session *session, uint32_t epochs_done)
     session->resumed |= !session->reported;
 }
 
+int fly_session_resumed_from(struct fly_session *session, uint32_t epochs_done, uint32_t batch_size,
+                             struct fly_error *out_error)
+{
+    if (batch_size != session->proposal.batch_size)
+        return error_set(out_error, FLY_ECONFLICT,
+                         "session: the checkpoint was trained with batch size %u, and this try has %u; begin "
+                         "anew, and keep each try's checkpoints in its own directory",
+                         batch_size, session->proposal.batch_size);
+    fly_session_resumed(session, epochs_done);
+    return 0;
+}
+
+int fly_batch_split(uint32_t batch_size, uint32_t replicas, uint32_t max_micro_batch_size,
+                    struct fly_batch_split *out_split, struct fly_error *out_error)
+{
+    uint32_t local, most, times = 1;
+
+    if (replicas == 0 || batch_size == 0 || batch_size % replicas != 0)
+        return error_set(out_error, FLY_EUSAGE,
+                         "batch size %u for %u replicas: each has to get the same number of samples, from 1",
+                         batch_size, replicas);
+    local = batch_size / replicas;
+    most = max_micro_batch_size > 0 ? max_micro_batch_size : local;
+    while (local % times != 0 || local / times > most)
+        times++;
+    *out_split = (struct fly_batch_split){local, local / times, times};
+    return 0;
+}
+
 void fly_session_epoch_begin(struct fly_session *session)
 {
     if (session->disabled || session_is_copy(session))
@@ -64,6 +94,23 @@ enum fly_answer fly_session_step_begin(struct fly_session *session)
     session->answer = FLY_STOP;
     session->stop = JOB_STOP_COST;
     return FLY_STOP;
+}
+
+bool fly_session_step_waits(const struct fly_session *session)
+{
+    return !session->disabled && !session_is_copy(session) &&
+           (session->limit.tuner != NULL || (session->carbon.steers && session->carbon.countdown <= 1));
+}
+
+void session_step_missed(struct fly_session *session)
+{
+    if (session->limit.tuner == NULL) {
+        (void)fly_session_step_begin(session);
+        return;
+    }
+    if (!session->count.open)
+        fly_session_epoch_begin(session);
+    step_count_step(&session->count);
 }
 
 void fly_session_evaluation_begin(struct fly_session *session)

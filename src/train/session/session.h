@@ -74,11 +74,13 @@ struct session_carbon {
     struct fly_carbon_report last; /* of the training that ended; size 0: none */
 };
 
+enum { SESSION_PATH_MAX = 1024 };
+
 struct fly_session {
     uint64_t forks;
     bool disabled;
     struct fly_session_options options; /* texts and lists are the session's own */
-    char *texts[10];                    /* owned */
+    char *texts[11];                    /* owned */
     uint32_t *batch_sizes;              /* owned */
     double *limits_w;                   /* owned */
     struct job_definition definition;
@@ -102,6 +104,9 @@ struct fly_session {
     unsigned asked;          /* how many times the log was asked what to run */
     bool inside;             /* this is a try of `flyball run --job` */
 
+    char tries_directory[SESSION_PATH_MAX]; /* absolute; "": too long */
+    char directory[SESSION_PATH_MAX];       /* of this try; "" likewise */
+
     bool known;   /* the log has a trial */
     int code;     /* result of the last question what to run */
     bool unasked; /* the log could not be reached: reports are kept for it */
@@ -121,6 +126,7 @@ struct fly_session {
     uint32_t epoch_newest;  /* the newest reported */
     uint32_t epoch_first;   /* where an epoch is so many samples: those done before this attempt, */
     uint32_t epoch_counted; /* and the newest that counted */
+    uint64_t reports;       /* in this attempt */
     uint32_t epochs;        /* the trial may run */
     enum fly_answer answer;
     enum job_stop stop;
@@ -129,6 +135,7 @@ struct fly_session {
     struct target_progress progress; /* towards the target, by this process's reports */
     bool failed;                     /* out of memory or crashed, and reported as such */
     bool released;                   /* the program reports by itself */
+    double energy_most_j;            /* of this rank in this attempt, as told so far; NAN: not told */
     double energy_j, time_s;         /* of all attempts and ranks, at the last report */
     bool stopped;                    /* the program has ended: the two below are of that moment */
     double stopped_energy_j, stopped_time_s;
@@ -156,6 +163,8 @@ void session_close(struct fly_session *session, enum fly_session_end end, struct
 
 /* Reports how the trial ended. */
 void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text);
+/* A step that was over before it was heard of: it counts, and no profile is measured with it. */
+void session_step_missed(struct fly_session *session);
 /* Sets the epoch of the next report; false unless it is after the last. */
 bool session_set_epoch(struct fly_session *session, uint32_t epoch);
 /* Reports at once that the program failed: TRIAL_OUT_OF_MEMORY or TRIAL_CRASHED. */

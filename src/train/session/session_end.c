@@ -19,6 +19,25 @@ void fly_session_out_of_memory(struct fly_session *session)
     session_fail(session, TRIAL_OUT_OF_MEMORY, "said by the program");
 }
 
+void fly_session_trains_with(struct fly_session *session, uint32_t batch_size)
+{
+    if (batch_size < session->proposal.batch_size)
+        session_fail(session, TRIAL_OUT_OF_MEMORY, "the program went on with a smaller batch size");
+}
+
+bool fly_session_is_over(const struct fly_session *session)
+{
+    return session->failed || session_has_ended(session);
+}
+
+void fly_session_training_ended(struct fly_session *session)
+{
+    if (session_is_copy(session) || fly_session_is_over(session))
+        return;
+    session->answer = FLY_STOP;
+    session->stop = JOB_STOP_EPOCHS;
+}
+
 void session_release(struct fly_session *session)
 {
     if (session->disabled || session->released)

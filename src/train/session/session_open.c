@@ -25,9 +25,22 @@ static const double wait_usual_s = 5.0, beat_usual_s = 60.0;
  */
 static const double answer_most_s = 0.2, end_most_s = 0.5;
 
+/* Of a program that was compiled with the first of these headers that could grow. */
+static const size_t least_size = offsetof(struct fly_session_options, tries_directory);
+
+/* The options as this library knows them; what the caller's do not have is not set. */
+static struct fly_session_options whole(const struct fly_session_options *options)
+{
+    struct fly_session_options own = {.size = sizeof own};
+
+    memcpy(&own, options, options->size < sizeof own ? options->size : sizeof own);
+    own.size = sizeof own;
+    return own;
+}
+
 static int check(const struct fly_session_options *options, struct fly_error *out_error)
 {
-    if (options->size < sizeof *options)
+    if (options->size < least_size)
         return error_set(out_error, FLY_EUSAGE, "session: options.size is %zu; set it to sizeof options",
                          options->size);
     if (options->job_name == NULL)
@@ -38,6 +51,9 @@ static int check(const struct fly_session_options *options, struct fly_error *ou
     if (options->rank > 0 && options->rank >= options->world_size)
         return error_set(out_error, FLY_EUSAGE, "session: rank %u of %u; ranks count from 0", options->rank,
                          options->world_size);
+    if (whole(options).replicas > (options->world_size > 0 ? options->world_size : 1))
+        return error_set(out_error, FLY_EUSAGE, "session: %u replicas of %u ranks; there are at most as many",
+                         whole(options).replicas, options->world_size > 0 ? options->world_size : 1);
     if (!(options->wait_s >= 0.0))
         return error_set(out_error, FLY_EUSAGE, "session: wait_s is %g; give seconds from 0",
                          options->wait_s);
@@ -55,13 +71,13 @@ static bool copy_options(struct fly_session *session, const struct fly_session_o
 {
     struct fly_session_options *own = &session->options;
     struct fly_carbon_options *carbon = &session->carbon.options;
-    const char **const texts[] = {&own->job_name, &own->policy,    &own->store,    &own->run,
-                                  &own->gpus,     &carbon->source, &carbon->price, &carbon->directory,
-                                  &own->like,     &own->revision};
+    const char **const texts[] = {&own->job_name, &own->policy,    &own->store,          &own->run,
+                                  &own->gpus,     &carbon->source, &carbon->price,       &carbon->directory,
+                                  &own->like,     &own->revision,  &own->tries_directory};
     size_t batch_bytes = options->batch_count * sizeof session->batch_sizes[0],
            limit_bytes = options->limit_count * sizeof session->limits_w[0];
 
-    *own = *options;
+    *own = whole(options);
     session->carbon.wanted = own->carbon != NULL;
     if (own->carbon != NULL)
         *carbon = *own->carbon;
@@ -86,6 +102,14 @@ static bool copy_options(struct fly_session *session, const struct fly_session_o
     own->tries = own->tries > 0 ? own->tries : 1;
     own->wait_s = own->wait_s > 0.0 ? own->wait_s : wait_usual_s;
     return true;
+}
+
+/* An epoch has the samples of one evaluation at the default batch size; 0 if they are too many to count. */
+static uint32_t samples_of_steps(const struct fly_session_options *options)
+{
+    uint64_t samples = (uint64_t)options->report_every_steps * options->default_batch_size;
+
+    return samples <= UINT32_MAX ? (uint32_t)samples : 0;
 }
 
 static void define(struct fly_session *session)
@@ -114,7 +138,9 @@ static void define(struct fly_session *session)
     job->trains_on = options->trains_on;
     job->max_epochs = options->max_epochs;
     job->target_hold = options->target_hold;
-    job->report_every_samples = options->report_every_samples;
+    job->report_every_steps = options->report_every_steps;
+    job->report_every_samples =
+        options->report_every_samples > 0 ? options->report_every_samples : samples_of_steps(options);
     job->best_so_far = options->best_so_far;
     if (options->max_metric_loss != 0.0)
         job->max_metric_loss = options->max_metric_loss;
@@ -258,6 +284,7 @@ int session_new(const struct fly_session_options *options, const struct session_
     session->inside = !session->disabled && run_variables_of(session->definition.name);
     name_run(session);
     name_origin(session);
+    session_directory_open(session);
     code = open_post(session, parts, out_error);
     if (code < 0) {
         free_memory(session);

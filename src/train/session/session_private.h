@@ -11,7 +11,9 @@
  *     session_open.c       makes a session, and closes it
  *     session.c            what a training calls; session_report.c reports an epoch; session_end.c decides
  *                          how a try ends, and whether another follows
+ *     session_words.c      reads what a program says of a training in words
  *     session_try.c        asks what to run, and begins and ends the try
+ *     session_directory.c  names each try's directory
  *     session_limit.c      finds what may be turned; the hooks
  *     session_profile.c    measures a power profile
  *     session_carbon.c     follows the grid
@@ -36,6 +38,16 @@ void session_join(struct fly_session *session, double *sums, size_t sum_count, d
                   size_t max_count);
 /* How many ranks there are. */
 uint32_t session_ranks(const struct fly_session *session);
+
+/* How many of them train with samples of their own. */
+uint32_t session_replicas(const struct fly_session *session);
+
+/* session_directory.c */
+
+/* Finds where the tries' directories lie. */
+void session_directory_open(struct fly_session *session);
+/* Names this try's directory, which is made when somebody asks for it. Collective. */
+void session_directory_choose(struct fly_session *session);
 
 /* session_limit.c: finds what may be turned; the hooks */
 
@@ -118,6 +130,8 @@ double session_bound_of(const struct fly_session *session, const struct fly_powe
 double session_expected_steps(const struct fly_session *session);
 /* The time of a step; NAN: not known. */
 double session_step_s(const struct fly_session *session);
+/* Whether an answer ended the training. */
+bool session_has_ended(const struct fly_session *session);
 /* Stores how far the training is; false when the length of an epoch is not known. */
 bool session_progress(const struct fly_session *session, struct carbon_progress *out_progress);
 

@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "base/math/portable_math.h"
 #include "train/session/session_private.h"
 #include "train/tuner/tuner.h"
 
@@ -57,7 +58,10 @@ static void plan_by_others(struct fly_session *session)
         if (i == 0 || other->batch_size != other[-1].batch_size) {
             if (count == LIMIT_CURVES_MAX)
                 break;
-            curves[count++] = (struct limit_curve){&points[i], 0};
+            curves[count++] = (struct limit_curve){
+                .points = &points[i],
+                .octaves =
+                    portable_log((double)other->batch_size / proposal->batch_size) / portable_log(2.0)};
         }
         curves[count - 1].count++;
     }

@@ -13,6 +13,12 @@ double session_time_s(const struct fly_session *session)
                             : mono_elapsed_s(session->begin, session->clock->now(session->clock->state));
 }
 
+bool session_has_ended(const struct fly_session *session)
+{
+    return session->answer == FLY_STOP ||
+           (session->answer == FLY_REACHED && session->proposal.stops_at_target);
+}
+
 double session_expected_steps(const struct fly_session *session)
 {
     uint64_t batch_size = session->proposal.batch_size;

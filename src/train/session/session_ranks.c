@@ -11,6 +11,11 @@ uint32_t session_ranks(const struct fly_session *session)
     return session->options.world_size;
 }
 
+uint32_t session_replicas(const struct fly_session *session)
+{
+    return session->options.replicas > 0 ? session->options.replicas : session_ranks(session);
+}
+
 void session_join(struct fly_session *session, double *sums, size_t sum_count, double *maxima,
                   size_t max_count)
 {

@@ -112,10 +112,13 @@ static void take(struct fly_session *session, const struct job_answered *answere
     session->time_s = answered->time_s;
 }
 
-/* Takes an answer that came late: the training has gone on, and may have ended by itself. */
+/*
+ * Takes an answer that came late: the training has gone on, and may have ended by itself. Where it was
+ * stopped without the log, what it reported before it heard of that may have reached the target: then it did.
+ */
 static void hear(struct fly_session *session, const struct job_answered *answered)
 {
-    if (session->reached || session->answer == FLY_STOP)
+    if (session->reached || (session->answer == FLY_STOP && answered->answer != JOB_REACHED))
         return;
     if (answered->answer == JOB_GO_ON)
         session->epochs = answered->epochs;
@@ -159,12 +162,6 @@ static void report_to_log(struct fly_session *session, const struct job_epoch *e
         session->note = NULL;
 }
 
-static bool has_ended(const struct fly_session *session)
-{
-    return session->answer == FLY_STOP ||
-           (session->answer == FLY_REACHED && session->proposal.stops_at_target);
-}
-
 static bool says(const struct fly_session *session)
 {
     return (session->known || session->unasked) && session->options.rank == 0;
@@ -186,13 +183,15 @@ static void report_beyond(struct fly_session *session, double metric)
 
 /*
  * Where an epoch is so many samples: finds which one the steps so far have ended, and whether it is a new
- * one. A program that tells no steps is taken at its word.
+ * one. Of a program that tells no steps each report stands for those of the definition; if it has none, the
+ * program is taken at its word.
  */
 static bool count_samples(struct fly_session *session)
 {
     uint64_t every = session->definition.report_every_samples;
-    uint64_t samples = session->count.begun * session->proposal.batch_size;
-    uint64_t ended;
+    uint64_t begun = session->count.begun;
+    uint64_t steps = begun > 0 ? begun : session->reports * session->definition.report_every_steps;
+    uint64_t samples = steps * session->proposal.batch_size, ended;
 
     if (every == 0 || samples == 0)
         return true;
@@ -213,12 +212,13 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
         return FLY_GO_ON;
     fly_session_evaluation_begin(session);
     /* A trial that has ended stays ended. */
-    if (has_ended(session)) {
+    if (session_has_ended(session)) {
         if (session->heeds)
             report_beyond(session, metric);
         return session->answer;
     }
     session->limit.refused = session->limit.spent = false; /* from here on the report's answer counts */
+    session->reports++;
     if (!count_samples(session))
         return session->answer;
     session->epoch = ++session->epoch_newest;
@@ -252,7 +252,8 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
 
 bool session_set_epoch(struct fly_session *session, uint32_t epoch)
 {
-    if (session->definition.report_every_samples > 0 && session->count.begun > 0)
+    if (session->definition.report_every_samples > 0 &&
+        (session->count.begun > 0 || session->definition.report_every_steps > 0))
         return true; /* samples count instead */
     if (epoch == 0 || (session->reported && epoch <= session->epoch_newest))
         return false;

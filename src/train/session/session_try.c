@@ -169,7 +169,7 @@ static void propose(struct fly_session *session)
     if (session->options.rank == 0 && !session->disabled)
         ask_for_proposal(session);
     share_proposal(session);
-    session->proposal.local_batch_size = session->proposal.batch_size / session_ranks(session);
+    session->proposal.local_batch_size = session->proposal.batch_size / session_replicas(session);
 }
 
 void session_begin_try(struct fly_session *session)
@@ -178,6 +178,7 @@ void session_begin_try(struct fly_session *session)
 
     name_request(session);
     propose(session);
+    session_directory_choose(session);
     session->epoch = session->epoch_newest = 0;
     session->epochs = session->proposal.epochs;
     session->answer = FLY_GO_ON;
@@ -187,9 +188,10 @@ void session_begin_try(struct fly_session *session)
     session->count = (struct step_count){0};
     session->steps_told = 0;
     session->epoch_first = session->epoch_counted = session->proposal.epochs_done;
+    session->reports = 0;
     session->uncounted = false;
     session->resumed = session->reported = session->stopped = false;
-    session->energy_j = session->time_s = NAN;
+    session->energy_j = session->time_s = session->energy_most_j = NAN;
     session->begin = session->clock->now(session->clock->state);
     session->window_open = session->meter != NULL && fly_meter_begin(session->meter, session->definition.name,
                                                                      &session->window, &error) == 0;
@@ -220,6 +222,9 @@ static double energy_now_j(struct fly_session *session)
             sum_j +=
                 session->energies[i].source != FLY_ENERGY_UNAVAILABLE ? session->energies[i].energy_j : NAN;
     }
+    /* Looks that follow each other at once may differ by less than they are certain; the log takes sums. */
+    if (!isnan(sum_j))
+        sum_j = session->energy_most_j = fmax(sum_j, session->energy_most_j);
     return sum_j;
 }
 

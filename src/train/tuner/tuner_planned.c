@@ -20,7 +20,7 @@ void tuner_plan(struct fly_tuner *tuner, const struct limit_curve *curves, size_
             continue;
         memcpy(points, curves[i].points, count * sizeof points[0]);
         plan->point_count += count;
-        plan->curves[plan->curve_count++] = (struct limit_curve){points, count};
+        plan->curves[plan->curve_count++] = (struct limit_curve){points, count, curves[i].octaves};
     }
     plan->left = 2 * (unsigned)tuner->limit_count; /* one that cannot be measured is not tried for ever */
 }

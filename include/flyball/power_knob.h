@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_POWER_KNOB_H
+#define FLYBALL_POWER_KNOB_H
+
+#include <flyball/error.h>
+#include <flyball/meter.h>
+
+/*
+ * One power limit for all GPUs of a meter, for programs that decide themselves which.
+ *
+ *     struct fly_power_knob *knob;
+ *     double lowest_w, highest_w;
+ *
+ *     if (fly_power_knob_open(meter, &knob, &error) < 0)
+ *         ...
+ *     fly_power_knob_range(knob, &lowest_w, &highest_w, &error);
+ *     fly_power_knob_set(knob, 0.7 * highest_w, &error);
+ *     train();
+ *     fly_power_knob_close(knob);
+ *
+ * The limits of the open are put back by the close, and by a guard process if this process is killed
+ * (docs/power.md). A GPU that somebody else controls is never turned: each GPU has a lock. To find the best
+ * limit, use flyball/tuner.h.
+ *
+ * One thread at a time per handle. After fork the child's copy is inert: its functions return FLY_ESTATE, and
+ * closing it only frees memory.
+ */
+struct fly_power_knob;
+
+/*
+ * Takes the GPUs of the meter, and sets nothing. FLY_EUNSUPPORTED for a meter without GPUs or with one whose
+ * limit cannot be set, FLY_EPERM without the permission, FLY_ESTATE for a GPU that somebody else controls,
+ * FLY_ENOMEM; the text says what would help. The meter is borrowed: close it later.
+ */
+FLY_API int fly_power_knob_open(struct fly_meter *meter, struct fly_power_knob **out_knob,
+                                struct fly_error *out_error);
+
+/*
+ * The lowest and the highest limit that all the GPUs take, in W. FLY_EREAD, FLY_EUNSUPPORTED if there is
+ * none.
+ */
+FLY_API int fly_power_knob_range(struct fly_power_knob *knob, double *out_lowest_w, double *out_highest_w,
+                                 struct fly_error *out_error);
+
+/*
+ * Sets the limit of each GPU, in W: all of them, or none. FLY_EUSAGE outside a GPU's range, FLY_EPERM,
+ * FLY_ESTATE if somebody else has changed one, FLY_EREAD, FLY_EWRITE for the journal.
+ */
+FLY_API int fly_power_knob_set(struct fly_power_knob *knob, double limit_w, struct fly_error *out_error);
+
+/* The limit in force, in W. FLY_ESTATE if the GPUs differ, FLY_EREAD. */
+FLY_API int fly_power_knob_limit(struct fly_power_knob *knob, double *out_limit_w,
+                                 struct fly_error *out_error);
+
+/* Puts the limits of the open back, unless somebody else has changed them since. Accepts NULL. */
+FLY_API void fly_power_knob_close(struct fly_power_knob *knob);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One power limit for all GPUs of a meter, on emulated GPUs. */
+#include <flyball/power_knob.h>
+
+#include "knob_support.h"
+
+static struct {
+    struct knob_machine machine;
+    struct fly_meter *meter;
+} bench;
+
+static void start(const char *settings, const char *gpus)
+{
+    struct fly_meter_options options = {.size = sizeof options, .gpus = gpus};
+    struct fly_error error;
+
+    memset(&bench, 0, sizeof bench);
+    knob_machine_start(&bench.machine, settings, NULL);
+    setenv("FLYBALL_RUNTIME_DIR", bench.machine.locks, 1);
+    setenv("XDG_RUNTIME_DIR", bench.machine.directory, 1);
+    setenv("FLYBALL_GUARD", bench.machine.guard, 1);
+    setenv("CUDA_MPS_PIPE_DIRECTORY", bench.machine.directory, 1);
+    options.nvml_path = bench.machine.library;
+    if (fly_meter_open(&options, &bench.meter, &error) < 0)
+        fail_msg("%s", error.text);
+}
+
+static void stop(void)
+{
+    fly_meter_close(bench.meter);
+    knob_machine_stop(&bench.machine);
+}
+
+static struct fly_power_knob *open_knob(void)
+{
+    struct fly_power_knob *knob = NULL;
+    struct fly_error error;
+
+    if (fly_power_knob_open(bench.meter, &knob, &error) < 0)
+        fail_msg("%s", error.text);
+    return knob;
+}
+
+static void check_limits(double first_w, double second_w)
+{
+    check_double(emulator_limit_w(bench.machine.emulator, 0), first_w);
+    check_double(emulator_limit_w(bench.machine.emulator, 1), second_w);
+}
+
+static void test_turned_and_put_back(void **state)
+{
+    double lowest_w, highest_w, limit_w;
+    struct fly_power_knob *knob;
+    struct fly_error error;
+
+    (void)state;
+    start("gpus=2,model=a100", NULL);
+    knob = open_knob();
+    check_limits(400.0, 400.0);
+    assert_int_equal(fly_power_knob_range(knob, &lowest_w, &highest_w, NULL), 0);
+    check_double(lowest_w, 100.0);
+    check_double(highest_w, 400.0);
+    assert_int_equal(fly_power_knob_set(knob, 250.0, NULL), 0);
+    check_limits(250.0, 250.0);
+    assert_int_equal(fly_power_knob_limit(knob, &limit_w, NULL), 0);
+    check_double(limit_w, 250.0);
+    assert_int_equal(fly_power_knob_set(knob, 401.0, NULL), FLY_EUSAGE);
+    assert_int_equal(fly_power_knob_set(knob, 0.0, &error), FLY_EUSAGE);
+    assert_string_equal(error.text, "a power limit of 0 W is none; give watts");
+    assert_int_equal(fly_power_knob_set(knob, NAN, NULL), FLY_EUSAGE);
+    check_limits(250.0, 250.0);
+    fly_power_knob_close(knob);
+    check_limits(400.0, 400.0);
+    fly_power_knob_close(NULL);
+    stop();
+}
+
+/* The meter's GPUs alone, and nobody else's. */
+static void test_only_its_own(void **state)
+{
+    struct fly_power_knob *knob, *other = NULL;
+
+    (void)state;
+    start("gpus=2,model=a100", "1");
+    knob = open_knob();
+    assert_int_equal(fly_power_knob_open(bench.meter, &other, NULL), FLY_ESTATE);
+    assert_null(other);
+    assert_int_equal(fly_power_knob_set(knob, 300.0, NULL), 0);
+    check_limits(400.0, 300.0);
+    fly_power_knob_close(knob);
+    check_limits(400.0, 400.0);
+    stop();
+}
+
+static void test_without_gpus(void **state)
+{
+    struct fly_power_knob *knob = NULL;
+
+    (void)state;
+    start("gpus=1,model=a100", "none");
+    assert_int_equal(fly_power_knob_open(bench.meter, &knob, NULL), FLY_EUNSUPPORTED);
+    assert_null(knob);
+    stop();
+}
+
+static void test_fork(void **state)
+{
+    struct fly_power_knob *knob;
+    int status = 0;
+    pid_t child;
+
+    (void)state;
+    start("gpus=2,model=a100", NULL);
+    knob = open_knob();
+    assert_int_equal(fly_power_knob_set(knob, 300.0, NULL), 0);
+    child = fork();
+    if (child == 0) {
+        bool inert = fly_power_knob_set(knob, 200.0, NULL) == FLY_ESTATE;
+
+        fly_power_knob_close(knob);
+        _exit(inert ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    check_limits(300.0, 300.0);
+    fly_power_knob_close(knob);
+    check_limits(400.0, 400.0);
+    stop();
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_turned_and_put_back),
+        cmocka_unit_test(test_only_its_own),
+        cmocka_unit_test(test_without_gpus),
+        cmocka_unit_test(test_fork),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
