@@ -16,13 +16,17 @@ places = --prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR) $(if $(LIBDIR),--libdir=$
 configure = meson setup $(BUILD_DIR) $(if $(wildcard $(BUILD_DIR)/build.ninja),--reconfigure) $(places)
 compile = meson compile -C $(BUILD_DIR)
 
-.PHONY: build demo recurrences test bench lint sanitize fuzz soak reproduce verify-gpu install clean help
+.PHONY: build demo demo-python recurrences test bench lint sanitize fuzz soak reproduce verify-gpu install clean help
 
 build: $(BUILD_DIR)/build.ninja ## library and programs, in build/ (the default)
 	$(compile)
 
 demo: build ## a first look: a small network trained in earnest, and what was saved
 	scripts/demo
+
+demo-python: $(BUILD_DIR)/.with-python ## a PyTorch training as a recurring job on emulated GPUs, and what was saved
+	$(compile)
+	scripts/demo_python
 
 recurrences: build ## forty recurrences of a job over a file, forty over two services, and what was saved
 	scripts/bootstrap recurrences
@@ -46,6 +50,7 @@ bench: $(BUILD_DIR)/.with-tests ## speed of the parts that must be fast
 	python3 bench/over_stores.py $(BUILD_DIR)/bench $(BUILD_DIR)/bench/bench_store
 	$(BUILD_DIR)/bench/bench_tuner_cpu $(BUILD_DIR)/emulator/libnvidia-ml.so.1
 	$(BUILD_DIR)/bench/bench_monitor $(BUILD_DIR)/flyball $(BUILD_DIR)/emulator/libnvidia-ml.so.1
+	$(if $(wildcard $(BUILD_DIR)/python/flyball),python3 bench/bench_python.py $(BUILD_DIR))
 
 lint: $(BUILD_DIR)/.with-tests ## formatting, static analysis, scripts, man pages
 	scripts/bootstrap lint
@@ -81,7 +86,7 @@ install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages un
 	$(if $(DESTDIR),,-@[ "$$(id -u)" -ne 0 ] || PATH=$$PATH:/usr/sbin:/sbin ldconfig)
 
 clean: ## removes all that was built
-	rm -rf $(BUILD_DIR) build-asan build-tsan build-plain build-native build-fuzz flyball-demo flyball-recurrences
+	rm -rf $(BUILD_DIR) build-asan build-tsan build-plain build-native build-fuzz flyball-demo flyball-demo-python flyball-recurrences
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -90,6 +95,12 @@ help: ## this list
 $(BUILD_DIR)/build.ninja:
 	scripts/bootstrap build
 	$(configure) -Dtests=false
+
+# A build from before the interpreter's headers were there has no package.
+$(BUILD_DIR)/.with-python: | $(BUILD_DIR)/build.ninja
+	scripts/bootstrap build python
+	$(configure)
+	@touch $@
 
 $(BUILD_DIR)/.with-tests:
 	scripts/bootstrap build test

@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""train.py on several processes, each with a part of the images (data-parallel, over gloo).
+
+    torchrun --nproc_per_node 2 examples/python/train_ddp_flyball.py
+
+Debian's torchrun on Python 3.11 needs two options more, which change nothing: --redirects 9:1 --tee 9:1.
+"""
+
+import os
+from argparse import Namespace
+
+import flyball
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+from train import TARGET, arguments, digits, evaluate, network
+
+
+def train(options: Namespace, session: flyball.Session) -> None:
+    rank = distributed.get_rank()
+    train_set, held_out = digits()
+    model = DistributedDataParallel(network())
+    sampler = DistributedSampler(train_set, drop_last=True)
+    loader = DataLoader(train_set, batch_size=session.local_batch_size, sampler=sampler)
+    optimizer = torch.optim.SGD(model.parameters(), lr=session.scale_lr(options.lr))
+    for epoch in session.epochs(options.epochs):
+        sampler.set_epoch(epoch)
+        for images, labels in session.steps(loader):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(images), labels).backward()
+            optimizer.step()
+        accuracy = evaluate(model.module, held_out)
+        if rank == 0:
+            print(f"epoch {epoch + 1} accuracy {accuracy:.4f}", flush=True)
+        session.report(accuracy)
+        if accuracy >= TARGET:
+            break
+    print(f"rank {rank}: batch size {session.batch_size}, {session.status.limit_w} W", flush=True)
+
+
+def main() -> None:
+    options = arguments()
+    torch.manual_seed(torch.seed() if options.seed is None else options.seed)
+    distributed.init_process_group("gloo")
+    with flyball.Session("digits-2", batch_sizes=[8, 16, 32, 64, 128, 256], default=256, target=TARGET, tries=3,
+                         profile_steps=20, energy_tolerance=0.2, gpus=os.environ["LOCAL_RANK"]) as session:
+        for attempt in session.attempts():
+            train(options, attempt)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Simulations: what flyball/sim.py calls. */
+#include "sim.h"
+
+#include "kept.h"
+
+static PyObject *value_of(const struct fly_sim_column *column, size_t row)
+{
+    if (column->unknown != NULL && column->unknown[row] != NULL)
+        return none();
+    switch (column->type) {
+    case FLY_SIM_TEXT:
+        return PyUnicode_DecodeUTF8(column->texts[row], (Py_ssize_t)strlen(column->texts[row]),
+                                    "backslashreplace");
+    case FLY_SIM_WHOLE:
+        return PyLong_FromLongLong(column->wholes[row]);
+    case FLY_SIM_REAL:
+        return PyFloat_FromDouble(column->reals[row]);
+    }
+    Py_UNREACHABLE();
+}
+
+static PyObject *reason_of(const struct fly_sim_column *column, size_t row)
+{
+    return column->unknown[row] != NULL ? PyUnicode_FromString(column->unknown[row]) : none();
+}
+
+static PyObject *list_of(const struct fly_sim_column *column, size_t rows,
+                         PyObject *(*make)(const struct fly_sim_column *column, size_t row))
+{
+    PyObject *list = PyList_New((Py_ssize_t)rows);
+
+    for (size_t row = 0; row < rows && list != NULL; row++) {
+        PyObject *value = make(column, row);
+
+        if (value == NULL || PyList_SetItem(list, (Py_ssize_t)row, value) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *sim_columns(const struct fly_sim_table *table)
+{
+    struct fly_sim_column column = {.size = sizeof column};
+    size_t rows = fly_sim_table_rows(table);
+    PyObject *columns = PyList_New(0);
+
+    for (size_t i = 0; columns != NULL && fly_sim_table_column(table, i, &column) == 0; i++) {
+        PyObject *one =
+            Py_BuildValue("(szsNN)", column.key, column.unit, column.help, list_of(&column, rows, value_of),
+                          column.unknown != NULL ? list_of(&column, rows, reason_of) : none());
+
+        if (one == NULL || PyList_Append(columns, one) < 0)
+            Py_CLEAR(columns);
+        Py_XDECREF(one);
+    }
+    return columns;
+}
+
+/* Raises what was kept, or else the library's error; returns whether either is there. */
+static bool failed(struct sim_run *run, int code, const struct fly_error *error)
+{
+    if (run->kept != NULL)
+        PyErr_SetObject((PyObject *)Py_TYPE(run->kept), run->kept);
+    else if (code < 0)
+        error_raise(code, error);
+    return run->kept != NULL || code < 0;
+}
+
+static PyObject *run_jobs(struct sim_run *run, PyObject *dict)
+{
+    struct fly_sim_table *rows = NULL, *tries = NULL;
+    PyObject *wanted = PyDict_GetItemString(dict, "tries"), *result = NULL;
+    bool keeps_tries = wanted != NULL && PyObject_IsTrue(wanted) == 1;
+    struct fly_error error;
+    int code;
+
+    Py_BEGIN_ALLOW_THREADS code = fly_sim_run_jobs(&run->options, &rows, keeps_tries ? &tries : NULL, &error);
+    Py_END_ALLOW_THREADS if (!failed(run, code, &error)) result =
+        Py_BuildValue("(NN)", sim_columns(rows), keeps_tries ? sim_columns(tries) : none());
+    fly_sim_table_free(rows);
+    fly_sim_table_free(tries);
+    return result;
+}
+
+static PyObject *run_pareto(struct sim_run *run, PyObject *dict)
+{
+    struct fly_sim_table *rows = NULL;
+    PyObject *result = NULL;
+    struct fly_error error;
+    int code;
+
+    (void)dict;
+    Py_BEGIN_ALLOW_THREADS code = fly_sim_pareto(&run->options, &rows, &error);
+    Py_END_ALLOW_THREADS if (!failed(run, code, &error)) result = sim_columns(rows);
+    fly_sim_table_free(rows);
+    return result;
+}
+
+static PyObject *run_groups(struct sim_run *run, PyObject *dict)
+{
+    struct fly_sim_table *rows = NULL;
+    PyObject *result = NULL;
+    struct fly_error error;
+    int code;
+
+    (void)dict;
+    Py_BEGIN_ALLOW_THREADS code = fly_sim_run_groups(&run->options, run->groups, &rows, &error);
+    Py_END_ALLOW_THREADS if (!failed(run, code, &error)) result = sim_columns(rows);
+    fly_sim_table_free(rows);
+    return result;
+}
+
+static PyObject *run_compare(struct sim_run *run, PyObject *dict)
+{
+    struct fly_sim_table *rows = NULL;
+    PyObject *result = NULL;
+    struct fly_error error;
+    int code;
+
+    (void)dict;
+    Py_BEGIN_ALLOW_THREADS code = fly_sim_compare(&run->options, &run->comparison, &rows, &error);
+    Py_END_ALLOW_THREADS if (!failed(run, code, &error)) result = sim_columns(rows);
+    fly_sim_table_free(rows);
+    return result;
+}
+
+static PyObject *with_options(PyObject *dict, PyObject *(*simulate)(struct sim_run *run, PyObject *dict))
+{
+    struct sim_run run;
+    PyObject *result = NULL;
+
+    if (!PyDict_Check(dict)) {
+        PyErr_SetString(PyExc_TypeError, "expected a dict of options");
+        return NULL;
+    }
+    if (sim_options_read(&run, dict) == 0)
+        result = simulate(&run, dict);
+    sim_options_free(&run);
+    return result; /* cppcheck-suppress returnDanglingLifetime; it does not point to the run */
+}
+
+static PyObject *sim_jobs(PyObject *module, PyObject *dict)
+{
+    (void)module;
+    return with_options(dict, run_jobs);
+}
+
+static PyObject *sim_pareto(PyObject *module, PyObject *dict)
+{
+    (void)module;
+    return with_options(dict, run_pareto);
+}
+
+static PyObject *sim_groups(PyObject *module, PyObject *dict)
+{
+    (void)module;
+    return with_options(dict, run_groups);
+}
+
+static PyObject *sim_compare(PyObject *module, PyObject *dict)
+{
+    (void)module;
+    return with_options(dict, run_compare);
+}
+
+static PyMethodDef functions[] = {
+    {"_sim_jobs", sim_jobs, METH_O, "_sim_jobs($module, options, /)\n--\n\nAs flyball.sim.job."},
+    {"_sim_pareto", sim_pareto, METH_O, "_sim_pareto($module, options, /)\n--\n\nAs flyball.sim.pareto."},
+    {"_sim_groups", sim_groups, METH_O, "_sim_groups($module, options, /)\n--\n\nAs flyball.sim.group."},
+    {"_sim_compare", sim_compare, METH_O, "_sim_compare($module, options, /)\n--\n\nAs flyball.sim.compare."},
+    {NULL, NULL, 0, NULL},
+};
+
+int sim_add(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
