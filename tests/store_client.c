@@ -9,14 +9,18 @@
  *     count JOB              find JOB KEY        (its number, or none)
  *     many JOB PREFIX N      (N changes; a line "PREFIX/i NUMBER" once each is acknowledged)
  *     close
+ *     leave ADDRESS MS       (a thread opens and closes a store over and over; ends MS later, with it)
  *
  * Words have no blanks in them.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/error.h"
 #include "store/store.h"
 
 enum { LINE_MAX_BYTES = 5000, WORDS_MAX = 4 };
@@ -142,6 +146,28 @@ static int do_close(char **words)
     return 0;
 }
 
+static void *open_and_close(void *address)
+{
+    const struct store_options options = {.wait_s = 20};
+    struct store *opened;
+
+    while (store_open(address, &options, &opened, NULL) == 0)
+        store_close(opened);
+    return NULL;
+}
+
+static int do_leave(char **words)
+{
+    static char address[LINE_MAX_BYTES];
+    pthread_t thread;
+
+    snprintf(address, sizeof address, "%s", words[0]);
+    if (pthread_create(&thread, NULL, open_and_close, address) != 0)
+        return error_set(&error, FLY_ENOMEM, "no thread");
+    usleep((useconds_t)strtoul(words[1], NULL, 10) * 1000);
+    exit(0);
+}
+
 static const struct command {
     const char *name;
     int words;
@@ -149,7 +175,7 @@ static const struct command {
 } commands[] = {
     {"open", 2, do_open},         {"begin", 1, do_begin}, {"append", 2, do_append}, {"commit", 0, do_commit},
     {"rollback", 0, do_rollback}, {"add", 2, do_add},     {"count", 1, do_count},   {"find", 2, do_find},
-    {"many", 3, do_many},         {"close", 0, do_close}, {"group", 2, do_group},
+    {"many", 3, do_many},         {"close", 0, do_close}, {"group", 2, do_group},   {"leave", 2, do_leave},
 };
 
 static void run_line(char *line)

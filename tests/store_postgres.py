@@ -328,6 +328,15 @@ def test_a_change_costs_the_same_in_a_long_log():
     tap.equal(after[2] - before[2] < 200, True, f"{before} {after}")
 
 
+def test_a_program_ends_in_the_middle_of_a_connection():
+    address = machine().address()
+    for round_ in range(60):
+        client = Client(address, opened=False)
+        client.send(f"leave {address} {15 + 2 * (round_ % 15)}")
+        tap.equal(client.process.wait(30), 0, f"round {round_}: {client.process.stderr.read()}")
+        client.end()
+
+
 def scans(database):
     """Reads of the events from end to end, by an index, and rows fetched by one; once all sessions have counted theirs."""
     begin = time.monotonic()

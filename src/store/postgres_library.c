@@ -2,10 +2,15 @@
 #include "store/postgres_library.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/shared_object.h"
+#include "base/thread/exit_gate.h"
+
+/* OPENSSL_INIT_LOAD_CRYPTO_STRINGS of its headers; without any option, nothing would be initialised. */
+static const uint64_t load_crypto_strings = 0x2;
 
 static const char library_name[] = "libpq.so.5";
 
@@ -32,6 +37,22 @@ static int find_calls(const struct shared_object *object, const char *name, stru
     return 0;
 }
 
+/*
+ * OpenSSL, where the library has it, cleans up at the program's exit. It registers for that when it is first
+ * used, and the gate has to be asked earlier than it, so later in being registered.
+ */
+static void install_gate(const struct shared_object *object)
+{
+    const void *found = shared_object_find(object, "OPENSSL_init_crypto");
+    int (*init_crypto)(uint64_t options, const void *settings);
+
+    if (found != NULL) {
+        memcpy(&init_crypto, &found, sizeof found);
+        (void)init_crypto(load_crypto_strings, NULL);
+    }
+    exit_gate_install();
+}
+
 /* Left open, because it registers functions for the program's exit, which must stay in memory. */
 int postgres_library_load(const char *path, struct postgres_calls *out_calls, struct fly_error *out_error)
 {
@@ -52,6 +73,7 @@ int postgres_library_load(const char *path, struct postgres_calls *out_calls, st
         shared_object_close(&object);
         return code;
     }
+    install_gate(&object);
     *out_calls = calls;
     return 0;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/thread/exit_gate.h"
 #include "store/postgres_words.h"
 
 enum {
@@ -31,8 +32,11 @@ static void ignore_notice(void *state, const char *message)
 
 static void drop(struct postgres_link *link)
 {
-    if (link->connection != NULL)
+    if (link->connection != NULL) {
+        exit_gate_enter();
         link->call.finish(link->connection);
+        exit_gate_leave();
+    }
     link->connection = NULL;
     link->prepared = false;
 }
@@ -83,7 +87,9 @@ static int poll_connection(struct postgres_link *link, struct mono_time deadline
                 out_error, FLY_EUNREACHABLE,
                 "the store '%s' cannot be reached: no answer in time; see whether the server runs",
                 link->shown);
+        exit_gate_enter();
         polled = link->call.connect_poll(link->connection);
+        exit_gate_leave();
         if (polled == PG_POLLING_FAILED)
             return refused(link, out_error);
     }
@@ -144,7 +150,9 @@ static int connect_once(struct postgres_link *link, struct fly_error *out_error)
     struct mono_time deadline = mono_after_s(mono_now(), link->wait_s + ANSWER_EXTRA_S);
     int code, version;
 
+    exit_gate_enter();
     link->connection = link->call.connect_start(keywords, values, 1);
+    exit_gate_leave();
     code = poll_connection(link, deadline, out_error);
     if (code == 0) {
         link->call.set_notices(link->connection, ignore_notice, NULL);
@@ -198,21 +206,62 @@ void postgres_bind_bytes(struct postgres_question *question, const void *bytes, 
     postgres_bind_text(question, count == 0 ? "" : bytes);
 }
 
+/* What the client library does with the server, which may encrypt, happens behind the gate. */
+static bool take_input(const struct postgres_link *link)
+{
+    bool taken;
+
+    exit_gate_enter();
+    taken = link->call.consume(link->connection) != 0;
+    exit_gate_leave();
+    return taken;
+}
+
+static struct pg_result *next_result(const struct postgres_link *link)
+{
+    struct pg_result *result;
+
+    exit_gate_enter();
+    result = link->call.next_result(link->connection);
+    exit_gate_leave();
+    return result;
+}
+
+static int flush(const struct postgres_link *link)
+{
+    int left;
+
+    exit_gate_enter();
+    left = link->call.flush(link->connection);
+    exit_gate_leave();
+    return left;
+}
+
+static bool begin_sending(const struct postgres_link *link, const struct postgres_question *question)
+{
+    bool begun;
+
+    exit_gate_enter();
+    if (question->count == 0 && !question->as_bytes)
+        begun = link->call.send(link->connection, question->sql) == 1;
+    else
+        begun = link->call.send_with(link->connection, question->sql, question->count, NULL, question->values,
+                                     question->lengths, question->formats, question->as_bytes ? 1 : 0) == 1;
+    exit_gate_leave();
+    return begun;
+}
+
 static bool send_question(const struct postgres_link *link, const struct postgres_question *question,
                           struct mono_time deadline)
 {
-    int sent =
-        question->count == 0 && !question->as_bytes
-            ? link->call.send(link->connection, question->sql)
-            : link->call.send_with(link->connection, question->sql, question->count, NULL, question->values,
-                                   question->lengths, question->formats, question->as_bytes ? 1 : 0);
+    bool sent = begin_sending(link, question);
 
-    while (sent == 1) {
-        int flushed = link->call.flush(link->connection);
+    while (sent) {
+        int left = flush(link);
 
-        if (flushed <= 0)
-            return flushed == 0;
-        if (!wait_for(link, POLLIN | POLLOUT, deadline) || link->call.consume(link->connection) == 0)
+        if (left <= 0)
+            return left == 0;
+        if (!wait_for(link, POLLIN | POLLOUT, deadline) || !take_input(link))
             return false;
     }
     return false;
@@ -231,10 +280,10 @@ static struct pg_result *collect(const struct postgres_link *link, struct mono_t
                 return NULL;
             }
             /* The next result shows this failure. */
-            if (link->call.consume(link->connection) == 0)
+            if (!take_input(link))
                 break;
         }
-        next = link->call.next_result(link->connection);
+        next = next_result(link);
         if (next == NULL)
             return kept;
         if (failed) {
