@@ -118,6 +118,16 @@ def back_within(expected, what, seconds=PROMISED_S):
     return wait_for(lambda: limits() == expected, what, seconds)
 
 
+def until_settled(tune, steps, tries=4):
+    """What `tune(steps)` gives, a result and a report; a search that has not settled gets twice the steps, as a busy machine needs."""
+    for _ in range(tries):
+        result, report = tune(steps)
+        if report["state"] == "settled":
+            return result, report
+        steps *= 2
+    raise AssertionError(f"still {report['state']} after {steps // 2} steps: {report}\n{result.stderr}")
+
+
 def guard_of(process):
     """The guard names its session among its arguments; it is nobody's child."""
     guards = []
