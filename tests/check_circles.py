@@ -14,7 +14,7 @@ import sys
 
 from house import House, read, walk
 
-LIBRARIES = ["libflyball_knob.a", "libflyball_core.a", "libflyball_floors.a", "libflyball_cli.a"]
+LIBRARIES = ["libflyball_knob.a", "libflyball_core.a", "libflyball_floors.a", "libflyball_cli.a", "libflyball_node.a"]
 DEFINED = set("TDBRCVWuG")
 
 # Defined in place of the C library's, whose callers know nothing of it.
