@@ -26,7 +26,8 @@
  *                              namespace; uid 0 of a container is nobody
  *     who has the GPU          a client over the Unix socket that passed an open /dev/nvidiaN of it
  *                              (struct node_rights.proof; the server checked its device number)
- *     whom the operator names  a rule for the user, or for one of the user's groups
+ *     whom the operator names  a rule for the user, or for one of the user's groups, from the daemon's
+ *                              own namespaces: root of a container can become any user there
  *     who shows a token        of scope RIGHTS_CONTROL, over any transport; over TCP only that
  *
  * and nobody at all, root included, while the operator's file (knob/knob.h, KNOB_READONLY_PATH) is
