@@ -327,14 +327,18 @@ static struct fly_jobs *open_jobs(const struct job_arguments *arguments)
     struct fly_error error;
     int code;
 
-    Py_BEGIN_ALLOW_THREADS code = fly_jobs_open(store, arguments->wait_s, &jobs, &error);
-    Py_END_ALLOW_THREADS if (code < 0) error_raise(code, &error);
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_jobs_open(store, arguments->wait_s, &jobs, &error);
+    Py_END_ALLOW_THREADS
+    if (code < 0)
+        error_raise(code, &error);
     return jobs;
 }
 
 static void close_jobs(struct fly_jobs *jobs)
 {
-    Py_BEGIN_ALLOW_THREADS fly_jobs_close(jobs);
+    Py_BEGIN_ALLOW_THREADS
+    fly_jobs_close(jobs);
     Py_END_ALLOW_THREADS
 }
 
@@ -346,8 +350,11 @@ static PyObject *list_of(struct fly_jobs *jobs)
     size_t count = 0;
     int code;
 
-    Py_BEGIN_ALLOW_THREADS code = fly_jobs_list(jobs, &count, &error);
-    Py_END_ALLOW_THREADS if (code < 0) return error_raise(code, &error);
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_jobs_list(jobs, &count, &error);
+    Py_END_ALLOW_THREADS
+    if (code < 0)
+        return error_raise(code, &error);
     columns = columns_new(FIELDS(summary_fields));
     for (size_t i = 0; i < count && columns != NULL; i++) {
         fly_jobs_summary(jobs, i, &summary);
@@ -392,9 +399,11 @@ static PyObject *job_read(PyObject *module, PyObject *tuple)
     name = name_of(&arguments);
     jobs = name != NULL ? open_jobs(&arguments) : NULL;
     if (jobs != NULL) {
-        Py_BEGIN_ALLOW_THREADS code = fly_job_read(jobs, name, &job, &error);
+        Py_BEGIN_ALLOW_THREADS
+        code = fly_job_read(jobs, name, &job, &error);
         fly_jobs_close(jobs);
-        Py_END_ALLOW_THREADS dict = code < 0 ? error_raise(code, &error) : whole_of(job);
+        Py_END_ALLOW_THREADS
+        dict = code < 0 ? error_raise(code, &error) : whole_of(job);
         fly_job_free(job);
     }
     arguments_clear(&arguments);
@@ -418,8 +427,10 @@ static PyObject *job_why(PyObject *module, PyObject *tuple)
     name = name_of(&arguments);
     jobs = name != NULL ? open_jobs(&arguments) : NULL;
     if (jobs != NULL) {
-        Py_BEGIN_ALLOW_THREADS code = fly_job_why(jobs, name, arguments.trial, &why, &error);
-        Py_END_ALLOW_THREADS dict = code < 0 ? error_raise(code, &error) : dict_of(FIELDS(why_fields), &why);
+        Py_BEGIN_ALLOW_THREADS
+        code = fly_job_why(jobs, name, arguments.trial, &why, &error);
+        Py_END_ALLOW_THREADS
+        dict = code < 0 ? error_raise(code, &error) : dict_of(FIELDS(why_fields), &why);
         close_jobs(jobs);
     }
     arguments_clear(&arguments);

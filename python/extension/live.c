@@ -32,8 +32,11 @@ static void close_one(struct live *live)
     }
     if (live->owner == PyThread_get_thread_ident())
         return;
-    Py_BEGIN_ALLOW_THREADS status = PyThread_acquire_lock_timed(live->lock, PATIENCE_US, 0);
-    Py_END_ALLOW_THREADS if (status != PY_LOCK_ACQUIRED) return;
+    Py_BEGIN_ALLOW_THREADS
+    status = PyThread_acquire_lock_timed(live->lock, PATIENCE_US, 0);
+    Py_END_ALLOW_THREADS
+    if (status != PY_LOCK_ACQUIRED)
+        return;
     live->owner = PyThread_get_thread_ident();
     live->close(live);
     live_leave(live);
@@ -120,7 +123,8 @@ bool live_try_enter(struct live *live)
     if (live->owner == me)
         return false;
     if (!PyThread_acquire_lock(live->lock, NOWAIT_LOCK)) {
-        Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(live->lock, WAIT_LOCK);
+        Py_BEGIN_ALLOW_THREADS
+        PyThread_acquire_lock(live->lock, WAIT_LOCK);
         Py_END_ALLOW_THREADS
     }
     live->owner = me;

@@ -42,7 +42,8 @@ static void close_meter(struct monitor *monitor)
     struct fly_meter *meter = monitor->meter;
 
     monitor->meter = NULL;
-    Py_BEGIN_ALLOW_THREADS fly_meter_close(meter);
+    Py_BEGIN_ALLOW_THREADS
+    fly_meter_close(meter);
     Py_END_ALLOW_THREADS
 }
 
@@ -166,9 +167,10 @@ static int open_meter(struct monitor *self, const struct monitor_arguments *read
     struct fly_error error;
     int code;
 
-    Py_BEGIN_ALLOW_THREADS code = fly_meter_open(&options, &self->meter, &error);
-    Py_END_ALLOW_THREADS if (code < 0)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_meter_open(&options, &self->meter, &error);
+    Py_END_ALLOW_THREADS
+    if (code < 0) {
         error_raise(code, &error);
         return -1;
     }

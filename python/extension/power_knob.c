@@ -27,8 +27,10 @@ static void close_knob(struct live *live)
     self->knob = NULL;
     if (knob == NULL)
         return;
-    Py_BEGIN_ALLOW_THREADS fly_power_knob_close(knob);
-    Py_END_ALLOW_THREADS monitor_leave(self->monitor);
+    Py_BEGIN_ALLOW_THREADS
+    fly_power_knob_close(knob);
+    Py_END_ALLOW_THREADS
+    monitor_leave(self->monitor);
 }
 
 static int enter(struct power_knob *self)
@@ -49,8 +51,11 @@ static int open_knob(struct power_knob *self)
 
     if (monitor_enter(self->monitor) < 0)
         return -1;
-    Py_BEGIN_ALLOW_THREADS code = fly_power_knob_open(self->monitor->meter, &self->knob, &error);
-    Py_END_ALLOW_THREADS if (code == 0) return live_add(&self->live, (PyObject *)self, close_knob);
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_power_knob_open(self->monitor->meter, &self->knob, &error);
+    Py_END_ALLOW_THREADS
+    if (code == 0)
+        return live_add(&self->live, (PyObject *)self, close_knob);
     monitor_leave(self->monitor);
     error_raise(code, &error);
     return -1;
@@ -116,8 +121,10 @@ static PyObject *knob_set(PyObject *object, PyObject *limit)
 
     if ((limit_w == -1.0 && PyErr_Occurred() != NULL) || enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS code = fly_power_knob_set(self->knob, limit_w, &error);
-    Py_END_ALLOW_THREADS live_leave(&self->live);
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_power_knob_set(self->knob, limit_w, &error);
+    Py_END_ALLOW_THREADS
+    live_leave(&self->live);
     return code == 0 ? none() : error_raise(code, &error);
 }
 
@@ -156,8 +163,10 @@ static PyObject *get_range(PyObject *object, void *unused)
     (void)unused;
     if (enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS code = fly_power_knob_range(self->knob, &lowest_w, &highest_w, &error);
-    Py_END_ALLOW_THREADS live_leave(&self->live);
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_power_knob_range(self->knob, &lowest_w, &highest_w, &error);
+    Py_END_ALLOW_THREADS
+    live_leave(&self->live);
     return code == 0 ? Py_BuildValue("dd", lowest_w, highest_w) : error_raise(code, &error);
 }
 
@@ -171,8 +180,10 @@ static PyObject *get_limit(PyObject *object, void *unused)
     (void)unused;
     if (enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS code = fly_power_knob_limit(self->knob, &limit_w, &error);
-    Py_END_ALLOW_THREADS live_leave(&self->live);
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_power_knob_limit(self->knob, &limit_w, &error);
+    Py_END_ALLOW_THREADS
+    live_leave(&self->live);
     return code == 0 ? PyFloat_FromDouble(limit_w) : error_raise(code, &error);
 }
 

@@ -47,8 +47,10 @@ PyObject *samples_read(PyObject *object, PyObject *place)
 
     if ((device == (size_t)-1 && PyErr_Occurred() != NULL) || monitor_enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS code = fly_meter_read(self->meter, device, &sample, &error);
-    Py_END_ALLOW_THREADS monitor_leave(self);
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_meter_read(self->meter, device, &sample, &error);
+    Py_END_ALLOW_THREADS
+    monitor_leave(self);
     return code == 0 ? make_sample(&sample) : error_raise(code, &error);
 }
 
@@ -60,8 +62,10 @@ PyObject *samples_max_power_w(PyObject *object, PyObject *place)
 
     if ((device == (size_t)-1 && PyErr_Occurred() != NULL) || monitor_enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS highest_w = fly_meter_device_max_power_w(self->meter, device);
-    Py_END_ALLOW_THREADS monitor_leave(self);
+    Py_BEGIN_ALLOW_THREADS
+    highest_w = fly_meter_device_max_power_w(self->meter, device);
+    Py_END_ALLOW_THREADS
+    monitor_leave(self);
     return isnan(highest_w) ? none() : PyFloat_FromDouble(highest_w);
 }
 

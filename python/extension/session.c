@@ -79,8 +79,10 @@ static PyObject *session_open(PyObject *object, PyObject *arguments)
     options.session.all_reduce_data = &self->all_reduce;
     self->opened = true;
     session_enter(self);
-    Py_BEGIN_ALLOW_THREADS code = fly_session_open(&options.session, &opened, &error);
-    Py_END_ALLOW_THREADS self->session = opened;
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_session_open(&options.session, &opened, &error);
+    Py_END_ALLOW_THREADS
+    self->session = opened;
     self->default_batch_size = options.session.default_batch_size;
     self->replicas = options.session.replicas > 0     ? options.session.replicas
                      : options.session.world_size > 0 ? options.session.world_size
@@ -101,8 +103,10 @@ static void close_as(struct session *self, enum fly_session_end end)
     session_remember(self);
     session_enter(self);
     self->session = NULL;
-    Py_BEGIN_ALLOW_THREADS fly_session_close(session, end);
-    Py_END_ALLOW_THREADS session_leave(self);
+    Py_BEGIN_ALLOW_THREADS
+    fly_session_close(session, end);
+    Py_END_ALLOW_THREADS
+    session_leave(self);
     release_monitor(self);
 }
 
@@ -156,8 +160,10 @@ static PyObject *call_waiting(PyObject *object, void (*call)(struct fly_session 
     if (!session_ready(self))
         return none();
     session_enter(self);
-    Py_BEGIN_ALLOW_THREADS call(self->session);
-    Py_END_ALLOW_THREADS session_leave(self);
+    Py_BEGIN_ALLOW_THREADS
+    call(self->session);
+    Py_END_ALLOW_THREADS
+    session_leave(self);
     return check_raised(self) == 0 ? none() : NULL;
 }
 
@@ -203,8 +209,10 @@ static int step_begin(PyObject *object)
         answer = fly_session_step_begin(self->session);
     } else {
         session_enter(self);
-        Py_BEGIN_ALLOW_THREADS answer = fly_session_step_begin(self->session);
-        Py_END_ALLOW_THREADS session_leave(self);
+        Py_BEGIN_ALLOW_THREADS
+        answer = fly_session_step_begin(self->session);
+        Py_END_ALLOW_THREADS
+        session_leave(self);
         if (check_raised(self) < 0)
             return -1;
     }
@@ -254,8 +262,10 @@ static PyObject *session_report(PyObject *object, PyObject *metric)
     if (!session_ready(self))
         return table_text(fly_answer_name(self->last.answer));
     session_enter(self);
-    Py_BEGIN_ALLOW_THREADS answer = fly_session_report(self->session, value);
-    Py_END_ALLOW_THREADS session_leave(self);
+    Py_BEGIN_ALLOW_THREADS
+    answer = fly_session_report(self->session, value);
+    Py_END_ALLOW_THREADS
+    session_leave(self);
     return check_raised(self) == 0 ? table_text(fly_answer_name(answer)) : NULL;
 }
 
@@ -268,8 +278,10 @@ static PyObject *session_try_again(PyObject *object, PyObject *unused)
     if (!session_ready(self))
         Py_RETURN_FALSE;
     session_enter(self);
-    Py_BEGIN_ALLOW_THREADS again = fly_session_try_again(self->session);
-    Py_END_ALLOW_THREADS session_leave(self);
+    Py_BEGIN_ALLOW_THREADS
+    again = fly_session_try_again(self->session);
+    Py_END_ALLOW_THREADS
+    session_leave(self);
     return check_raised(self) == 0 ? PyBool_FromLong(again) : NULL;
 }
 
@@ -342,8 +354,10 @@ static PyObject *session_trains_with(PyObject *object, PyObject *given)
     if (!session_ready(self))
         return none();
     session_enter(self);
-    Py_BEGIN_ALLOW_THREADS fly_session_trains_with(self->session, batch_size);
-    Py_END_ALLOW_THREADS session_leave(self);
+    Py_BEGIN_ALLOW_THREADS
+    fly_session_trains_with(self->session, batch_size);
+    Py_END_ALLOW_THREADS
+    session_leave(self);
     return check_raised(self) == 0 ? none() : NULL;
 }
 

@@ -83,8 +83,10 @@ static PyObject *get_directory(PyObject *object, void *unused)
     if (!session_ready(self))
         return error_raise_text(FLY_ESTATE, "the session is closed; make another one");
     session_enter(self);
-    Py_BEGIN_ALLOW_THREADS code = fly_session_directory(self->session, path, sizeof path, &error);
-    Py_END_ALLOW_THREADS session_leave(self);
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_session_directory(self->session, path, sizeof path, &error);
+    Py_END_ALLOW_THREADS
+    session_leave(self);
     return code < 0 ? error_raise(code, &error) : PyUnicode_DecodeFSDefault(path);
 }
 

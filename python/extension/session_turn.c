@@ -10,10 +10,12 @@ void session_wait(struct session *self)
     int held;
 
     self->waiting++;
-    Py_BEGIN_ALLOW_THREADS held = PyThread_acquire_lock(self->lock, WAIT_LOCK);
+    Py_BEGIN_ALLOW_THREADS
+    held = PyThread_acquire_lock(self->lock, WAIT_LOCK);
     if (held)
         PyThread_release_lock(self->lock);
-    Py_END_ALLOW_THREADS self->waiting--;
+    Py_END_ALLOW_THREADS
+    self->waiting--;
 }
 
 bool session_is_inside(const struct session *self)
@@ -57,6 +59,7 @@ void session_leave(struct session *self)
     PyThread_release_lock(self->lock);
     if (self->waiting == 0 || self->closing)
         return;
-    Py_BEGIN_ALLOW_THREADS nanosleep(&moment, NULL);
+    Py_BEGIN_ALLOW_THREADS
+    nanosleep(&moment, NULL);
     Py_END_ALLOW_THREADS
 }

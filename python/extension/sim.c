@@ -75,9 +75,11 @@ static PyObject *run_jobs(struct sim_run *run, PyObject *dict)
     struct fly_error error;
     int code;
 
-    Py_BEGIN_ALLOW_THREADS code = fly_sim_run_jobs(&run->options, &rows, keeps_tries ? &tries : NULL, &error);
-    Py_END_ALLOW_THREADS if (!failed(run, code, &error)) result =
-        Py_BuildValue("(NN)", sim_columns(rows), keeps_tries ? sim_columns(tries) : none());
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_sim_run_jobs(&run->options, &rows, keeps_tries ? &tries : NULL, &error);
+    Py_END_ALLOW_THREADS
+    if (!failed(run, code, &error))
+        result = Py_BuildValue("(NN)", sim_columns(rows), keeps_tries ? sim_columns(tries) : none());
     fly_sim_table_free(rows);
     fly_sim_table_free(tries);
     return result;
@@ -91,8 +93,11 @@ static PyObject *run_pareto(struct sim_run *run, PyObject *dict)
     int code;
 
     (void)dict;
-    Py_BEGIN_ALLOW_THREADS code = fly_sim_pareto(&run->options, &rows, &error);
-    Py_END_ALLOW_THREADS if (!failed(run, code, &error)) result = sim_columns(rows);
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_sim_pareto(&run->options, &rows, &error);
+    Py_END_ALLOW_THREADS
+    if (!failed(run, code, &error))
+        result = sim_columns(rows);
     fly_sim_table_free(rows);
     return result;
 }
@@ -105,8 +110,11 @@ static PyObject *run_groups(struct sim_run *run, PyObject *dict)
     int code;
 
     (void)dict;
-    Py_BEGIN_ALLOW_THREADS code = fly_sim_run_groups(&run->options, run->groups, &rows, &error);
-    Py_END_ALLOW_THREADS if (!failed(run, code, &error)) result = sim_columns(rows);
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_sim_run_groups(&run->options, run->groups, &rows, &error);
+    Py_END_ALLOW_THREADS
+    if (!failed(run, code, &error))
+        result = sim_columns(rows);
     fly_sim_table_free(rows);
     return result;
 }
@@ -119,8 +127,11 @@ static PyObject *run_compare(struct sim_run *run, PyObject *dict)
     int code;
 
     (void)dict;
-    Py_BEGIN_ALLOW_THREADS code = fly_sim_compare(&run->options, &run->comparison, &rows, &error);
-    Py_END_ALLOW_THREADS if (!failed(run, code, &error)) result = sim_columns(rows);
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_sim_compare(&run->options, &run->comparison, &rows, &error);
+    Py_END_ALLOW_THREADS
+    if (!failed(run, code, &error))
+        result = sim_columns(rows);
     fly_sim_table_free(rows);
     return result;
 }

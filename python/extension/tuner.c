@@ -60,9 +60,10 @@ static int begin(struct tuner *self)
     if (self->clock_turner.object != NULL)
         options->clock_turner = &turner_of_python;
     options->clock_turner_data = &self->clock_turner;
-    Py_BEGIN_ALLOW_THREADS code = fly_tuner_new(options, &self->tuner, &error);
-    Py_END_ALLOW_THREADS if (code < 0)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_tuner_new(options, &self->tuner, &error);
+    Py_END_ALLOW_THREADS
+    if (code < 0) {
         all_reduce_error(&self->all_reduce, code, &error);
         return -1;
     }
@@ -154,7 +155,8 @@ static void end(struct tuner *self)
         self->carbon = tuner_carbon(tuner);
         PyErr_Clear();
         self->tuner = NULL;
-        Py_BEGIN_ALLOW_THREADS fly_tuner_free(tuner);
+        Py_BEGIN_ALLOW_THREADS
+        fly_tuner_free(tuner);
         Py_END_ALLOW_THREADS
     }
     if (self->holds_monitor)

@@ -60,8 +60,10 @@ int window_begin(PyObject *window)
     if (need_state(self, WINDOW_NEW) == 0 && PyBytes_AsStringAndSize(bytes, &name, NULL) == 0 &&
         monitor_synchronize(self->monitor) == 0 && monitor_enter(self->monitor) == 0) {
         self->state = WINDOW_OPEN; /* no other thread begins it too */
-        Py_BEGIN_ALLOW_THREADS code = fly_meter_begin(self->monitor->meter, name, &self->window, &error);
-        Py_END_ALLOW_THREADS monitor_leave(self->monitor);
+        Py_BEGIN_ALLOW_THREADS
+        code = fly_meter_begin(self->monitor->meter, name, &self->window, &error);
+        Py_END_ALLOW_THREADS
+        monitor_leave(self->monitor);
         if (code < 0) {
             self->state = WINDOW_NEW;
             error_raise(code, &error);
@@ -89,8 +91,10 @@ static PyObject *measure(struct window *self, take_measurement take)
         Py_XDECREF(measurement);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS code = take(monitor->meter, self->window, measurement_room(measurement), &error);
-    Py_END_ALLOW_THREADS monitor_leave(monitor);
+    Py_BEGIN_ALLOW_THREADS
+    code = take(monitor->meter, self->window, measurement_room(measurement), &error);
+    Py_END_ALLOW_THREADS
+    monitor_leave(monitor);
     if (code == 0)
         return measurement;
     Py_DECREF(measurement);
@@ -168,8 +172,10 @@ static void forget(struct window *self)
         return;
     self->state = WINDOW_ENDED;
     (void)monitor_enter(self->monitor); /* it is open */
-    Py_BEGIN_ALLOW_THREADS fly_meter_end(self->monitor->meter, self->window, &nobody, NULL);
-    Py_END_ALLOW_THREADS monitor_leave(self->monitor);
+    Py_BEGIN_ALLOW_THREADS
+    fly_meter_end(self->monitor->meter, self->window, &nobody, NULL);
+    Py_END_ALLOW_THREADS
+    monitor_leave(self->monitor);
 }
 
 static int window_traverse(PyObject *object, visitproc visit, void *arg)
