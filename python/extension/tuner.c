@@ -201,37 +201,6 @@ static PyObject *tuner_exit(PyObject *self, PyObject *arguments)
     return tuner_close(self, NULL);
 }
 
-/* A Monitor of the tuner's own, or the one that was given. */
-static int take_monitor(struct tuner *self, const struct tuner_given *given)
-{
-    PyObject *monitor = given->monitor;
-
-    self->owns_monitor = monitor == Py_None;
-    if (!self->owns_monitor && (PyObject *)Py_TYPE(monitor) != (PyObject *)extension_types.monitor) {
-        PyErr_SetString(PyExc_TypeError, "monitor is a flyball.Monitor");
-        return -1;
-    }
-    if (!self->owns_monitor && (given->gpus != Py_None || given->synchronize != Py_None)) {
-        error_raise_text(FLY_EUSAGE,
-                         "gpus and synchronize belong to the monitor; give them to one of the two");
-        return -1;
-    }
-    if (self->owns_monitor) {
-        PyObject *keywords = Py_BuildValue("{sOsO}", "gpus", given->gpus, "synchronize", given->synchronize);
-        PyObject *nothing = PyTuple_New(0);
-
-        monitor = keywords != NULL && nothing != NULL
-                      ? PyObject_Call((PyObject *)extension_types.monitor, nothing, keywords)
-                      : NULL;
-        Py_XDECREF(keywords);
-        Py_XDECREF(nothing);
-    } else {
-        Py_INCREF(monitor);
-    }
-    self->monitor = (struct monitor *)monitor;
-    return monitor != NULL ? 0 : -1;
-}
-
 static void take_turner(struct turner *turner, PyObject *object)
 {
     if (object == Py_None)
@@ -248,10 +217,12 @@ static PyObject *tuner_new(PyTypeObject *type, PyObject *arguments, PyObject *ke
     if (self == NULL)
         return NULL;
     if (tuner_wish_read(&self->wish, &given, arguments, keywords) < 0 ||
-        all_reduce_take(&self->all_reduce, given.all_reduce) < 0 || take_monitor(self, &given) < 0 ||
+        all_reduce_take(&self->all_reduce, given.all_reduce) < 0 ||
+        (self->monitor = tuner_given_monitor(&given)) == NULL ||
         live_add(&self->live, (PyObject *)self, end_live) < 0) {
         Py_CLEAR(self);
     } else {
+        self->owns_monitor = given.monitor == Py_None;
         take_turner(&self->turner, given.turner);
         take_turner(&self->clock_turner, given.clock_turner);
     }

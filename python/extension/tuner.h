@@ -32,6 +32,10 @@ int tuner_wish_read(struct tuner_wish *wish, struct tuner_given *given, PyObject
                     PyObject *keywords);
 void tuner_wish_free(struct tuner_wish *wish);
 
+/* The Monitor that was given, or a new one of the tuner's own where it was None. A new reference; NULL with
+ * an exception. */
+struct monitor *tuner_given_monitor(const struct tuner_given *given);
+
 /*
  * flyball.Tuner. The library's tuner is made at the first step, when the program's ranks know each other.
  */

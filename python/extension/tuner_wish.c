@@ -134,3 +134,34 @@ void tuner_wish_free(struct tuner_wish *wish)
     Py_CLEAR(wish->carbon_texts);
     Py_CLEAR(wish->rank);
 }
+
+static PyObject *make_monitor(const struct tuner_given *given)
+{
+    PyObject *keywords = Py_BuildValue("{sOsO}", "gpus", given->gpus, "synchronize", given->synchronize);
+    PyObject *nothing = PyTuple_New(0), *monitor = NULL;
+
+    if (keywords != NULL && nothing != NULL)
+        monitor = PyObject_Call((PyObject *)extension_types.monitor, nothing, keywords);
+    Py_XDECREF(keywords);
+    Py_XDECREF(nothing);
+    return monitor;
+}
+
+struct monitor *tuner_given_monitor(const struct tuner_given *given)
+{
+    PyObject *monitor = given->monitor;
+
+    if (monitor == Py_None)
+        return (struct monitor *)make_monitor(given);
+    if ((PyObject *)Py_TYPE(monitor) != (PyObject *)extension_types.monitor) {
+        PyErr_SetString(PyExc_TypeError, "monitor is a flyball.Monitor");
+        return NULL;
+    }
+    if (given->gpus != Py_None || given->synchronize != Py_None) {
+        error_raise_text(FLY_EUSAGE,
+                         "gpus and synchronize belong to the monitor; give them to one of the two");
+        return NULL;
+    }
+    Py_INCREF(monitor);
+    return (struct monitor *)monitor;
+}
