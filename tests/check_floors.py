@@ -15,8 +15,8 @@ import tempfile
 
 from house import PLAN, UMBRELLA, House, includes, read, walk
 
-SOURCE_DIRECTORIES = ["bench", "emulator", "examples", "fuzz", "include", "integrations", "src", "tests", "verify"]
-SCRIPT_DIRECTORIES = [".ci", "scripts", "tests"]
+SOURCE_DIRECTORIES = ["bench", "emulator", "examples", "fuzz", "include", "integrations", "python", "src", "tests", "verify"]
+SCRIPT_DIRECTORIES = [".ci", "python", "scripts", "tests"]
 LINES_MAX = 500
 FILES_MAX = 60
 # What still includes against the rows, or another room's private header. This list only shrinks.
@@ -232,7 +232,9 @@ MADE_UP = [
     (f"src/store/{FILES_MAX - 1}.c", SOURCE.format(""), crowd_faults),
     ("src/base/made_up.h", HEADER.format("MADE_UP_H", ""), guard_faults),
     ("include/flyball/cost.h", HEADER.format("FLYBALL_INCLUDE_COST_H", ""), guard_faults),
+    ("python/extension/made_up.h", HEADER.format("FLYBALL_PYTHON_MADE_UP_H", ""), guard_faults),
     ("src/base/made_up.c", "int x;\n", licence_faults),
+    ("python/made_up.py", "x = 1\n", licence_faults),
     ("scripts/made_up", "#!/bin/sh\n", licence_faults),
     ("src/sim/twin.c", SOURCE.format(""), name_faults),
     ("tests/made_up.c", SOURCE.format("\n" * LINES_MAX), length_faults),

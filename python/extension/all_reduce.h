@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_PYTHON_ALL_REDUCE_H
-#define FLYBALL_PYTHON_ALL_REDUCE_H
+#ifndef FLYBALL_PYTHON_EXTENSION_ALL_REDUCE_H
+#define FLYBALL_PYTHON_EXTENSION_ALL_REDUCE_H
 
 #include "extension.h"
 

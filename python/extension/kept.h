@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_PYTHON_KEPT_H
-#define FLYBALL_PYTHON_KEPT_H
+#ifndef FLYBALL_PYTHON_EXTENSION_KEPT_H
+#define FLYBALL_PYTHON_EXTENSION_KEPT_H
 
 #include "extension.h"
 

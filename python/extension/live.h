@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_PYTHON_LIVE_H
-#define FLYBALL_PYTHON_LIVE_H
+#ifndef FLYBALL_PYTHON_EXTENSION_LIVE_H
+#define FLYBALL_PYTHON_EXTENSION_LIVE_H
 
 #include "extension.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_PYTHON_SESSION_H
-#define FLYBALL_PYTHON_SESSION_H
+#ifndef FLYBALL_PYTHON_EXTENSION_SESSION_H
+#define FLYBALL_PYTHON_EXTENSION_SESSION_H
 
 #include "all_reduce.h"
 #include "extension.h"

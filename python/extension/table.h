@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_PYTHON_TABLE_H
-#define FLYBALL_PYTHON_TABLE_H
+#ifndef FLYBALL_PYTHON_EXTENSION_TABLE_H
+#define FLYBALL_PYTHON_EXTENSION_TABLE_H
 
 #include "extension.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_PYTHON_TUNER_H
-#define FLYBALL_PYTHON_TUNER_H
+#ifndef FLYBALL_PYTHON_EXTENSION_TUNER_H
+#define FLYBALL_PYTHON_EXTENSION_TUNER_H
 
 #include "all_reduce.h"
 #include "extension.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_PYTHON_WINDOW_H
-#define FLYBALL_PYTHON_WINDOW_H
+#ifndef FLYBALL_PYTHON_EXTENSION_WINDOW_H
+#define FLYBALL_PYTHON_EXTENSION_WINDOW_H
 
 #include "monitor.h"
 
