@@ -67,88 +67,68 @@ static bool failed(struct sim_run *run, int code, const struct fly_error *error)
     return run->kept != NULL || code < 0;
 }
 
-static PyObject *run_jobs(struct sim_run *run, PyObject *dict)
+/* A simulation of the library's. Without the GIL; one that has no tries leaves their table NULL. */
+typedef int simulation(const struct sim_run *run, struct fly_sim_table **out_rows,
+                       struct fly_sim_table **out_tries, struct fly_error *out_error);
+
+static int run_jobs(const struct sim_run *run, struct fly_sim_table **out_rows,
+                    struct fly_sim_table **out_tries, struct fly_error *out_error)
+{
+    return fly_sim_run_jobs(&run->options, out_rows, run->keeps_tries ? out_tries : NULL, out_error);
+}
+
+static int run_pareto(const struct sim_run *run, struct fly_sim_table **out_rows,
+                      struct fly_sim_table **out_tries, struct fly_error *out_error)
+{
+    (void)out_tries;
+    return fly_sim_pareto(&run->options, out_rows, out_error);
+}
+
+static int run_groups(const struct sim_run *run, struct fly_sim_table **out_rows,
+                      struct fly_sim_table **out_tries, struct fly_error *out_error)
+{
+    (void)out_tries;
+    return fly_sim_run_groups(&run->options, run->groups, out_rows, out_error);
+}
+
+static int run_compare(const struct sim_run *run, struct fly_sim_table **out_rows,
+                       struct fly_sim_table **out_tries, struct fly_error *out_error)
+{
+    (void)out_tries;
+    return fly_sim_compare(&run->options, &run->comparison, out_rows, out_error);
+}
+
+/* A pair of the rows and the tries, which are None where they are not kept. */
+static PyObject *tables_of(struct sim_run *run, simulation *simulate)
 {
     struct fly_sim_table *rows = NULL, *tries = NULL;
-    PyObject *wanted = PyDict_GetItemString(dict, "tries"), *result = NULL;
-    bool keeps_tries = wanted != NULL && PyObject_IsTrue(wanted) == 1;
+    PyObject *tables = NULL;
     struct fly_error error;
     int code;
 
     Py_BEGIN_ALLOW_THREADS
-    code = fly_sim_run_jobs(&run->options, &rows, keeps_tries ? &tries : NULL, &error);
+    code = simulate(run, &rows, &tries, &error);
     Py_END_ALLOW_THREADS
     if (!failed(run, code, &error))
-        result = Py_BuildValue("(NN)", sim_columns(rows), keeps_tries ? sim_columns(tries) : none());
+        tables = Py_BuildValue("(NN)", sim_columns(rows), tries != NULL ? sim_columns(tries) : none());
     fly_sim_table_free(rows);
     fly_sim_table_free(tries);
-    return result;
+    return tables;
 }
 
-static PyObject *run_pareto(struct sim_run *run, PyObject *dict)
-{
-    struct fly_sim_table *rows = NULL;
-    PyObject *result = NULL;
-    struct fly_error error;
-    int code;
-
-    (void)dict;
-    Py_BEGIN_ALLOW_THREADS
-    code = fly_sim_pareto(&run->options, &rows, &error);
-    Py_END_ALLOW_THREADS
-    if (!failed(run, code, &error))
-        result = sim_columns(rows);
-    fly_sim_table_free(rows);
-    return result;
-}
-
-static PyObject *run_groups(struct sim_run *run, PyObject *dict)
-{
-    struct fly_sim_table *rows = NULL;
-    PyObject *result = NULL;
-    struct fly_error error;
-    int code;
-
-    (void)dict;
-    Py_BEGIN_ALLOW_THREADS
-    code = fly_sim_run_groups(&run->options, run->groups, &rows, &error);
-    Py_END_ALLOW_THREADS
-    if (!failed(run, code, &error))
-        result = sim_columns(rows);
-    fly_sim_table_free(rows);
-    return result;
-}
-
-static PyObject *run_compare(struct sim_run *run, PyObject *dict)
-{
-    struct fly_sim_table *rows = NULL;
-    PyObject *result = NULL;
-    struct fly_error error;
-    int code;
-
-    (void)dict;
-    Py_BEGIN_ALLOW_THREADS
-    code = fly_sim_compare(&run->options, &run->comparison, &rows, &error);
-    Py_END_ALLOW_THREADS
-    if (!failed(run, code, &error))
-        result = sim_columns(rows);
-    fly_sim_table_free(rows);
-    return result;
-}
-
-static PyObject *with_options(PyObject *dict, PyObject *(*simulate)(struct sim_run *run, PyObject *dict))
+static PyObject *with_options(PyObject *dict, simulation *simulate)
 {
     struct sim_run run;
-    PyObject *result = NULL;
+    PyObject *tables = NULL;
 
     if (!PyDict_Check(dict)) {
         PyErr_SetString(PyExc_TypeError, "expected a dict of options");
         return NULL;
     }
     if (sim_options_read(&run, dict) == 0)
-        result = simulate(&run, dict);
+        tables = tables_of(&run, simulate);
     sim_options_free(&run);
-    return result; /* cppcheck-suppress returnDanglingLifetime; it does not point to the run */
+    return tables; /* cppcheck-suppress returnDanglingLifetime; it does not point to the run */
 }
 
 static PyObject *sim_jobs(PyObject *module, PyObject *dict)

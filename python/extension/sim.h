@@ -11,6 +11,7 @@ struct sim_run {
     struct fly_sim_options options;
     struct fly_sim_comparison comparison;
     const char *groups; /* path; NULL: none */
+    bool keeps_tries;
     struct fly_objective objective;
     PyObject *owners;   /* list of the bytes that options point to */
     PyObject *progress; /* borrowed; NULL: none */

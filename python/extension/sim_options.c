@@ -266,6 +266,16 @@ static int read_others(struct sim_run *run, PyObject *dict)
     return PyErr_Occurred() != NULL ? -1 : 0;
 }
 
+/* Whether tries are kept. */
+static int read_tries(struct sim_run *run, PyObject *dict)
+{
+    PyObject *wanted = item_of(dict, "tries");
+    int truth = wanted != NULL ? PyObject_IsTrue(wanted) : 0;
+
+    run->keeps_tries = truth > 0;
+    return truth < 0 ? -1 : 0;
+}
+
 int sim_options_read(struct sim_run *run, PyObject *dict)
 {
     *run = (struct sim_run){.options = {.size = sizeof run->options},
@@ -288,7 +298,8 @@ int sim_options_read(struct sim_run *run, PyObject *dict)
     if (read_names(run, item_of(dict, "jobs"), &run->jobs, &run->options.job_count) < 0 ||
         read_all_described(run, item_of(dict, "described")) < 0 ||
         read_policies(run, item_of(dict, "policies")) < 0 ||
-        read_objective(run, item_of(dict, "objective")) < 0 || read_others(run, dict) < 0)
+        read_objective(run, item_of(dict, "objective")) < 0 || read_others(run, dict) < 0 ||
+        read_tries(run, dict) < 0)
         return -1;
     run->options.jobs = run->jobs;
     return item_of(dict, "seeds") == NULL

@@ -21,14 +21,16 @@ from flyball.sim_tables import Frontier, Table
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any, Union
+    from typing import Any, TypeVar, Union
 
+    from flyball._flyball import _SimTables
+
+    _AnyTable = TypeVar("_AnyTable", bound=Table)
     _Path = Union[str, os.PathLike[str]]
     _Own = Callable[["Job"], "Policy"]
     _Policies = Union[str, _Own, Iterable[Union[str, _Own]]]
 
 __all__ = ["Description", "Frontier", "Job", "Policy", "PolicyError", "Profile", "Question", "Table", "Trial", "compare", "group", "job", "pareto", "read_jobs"]
-
 
 
 class Description(NamedTuple):
@@ -125,6 +127,14 @@ def _searching(options: dict[str, Any], policies: _Policies, **others: Any) -> d
     return options
 
 
+def _table_of(kind: type[_AnyTable], simulated: _SimTables, options: dict[str, Any]) -> _AnyTable:
+    """What a simulation gave, with the notes that it made."""
+    rows, tries = simulated
+    table = kind(rows, options["notes"])
+    table.tries = None if tries is None else Table(tries)
+    return table
+
+
 def job(
     traces: _Path,
     gpu: str,
@@ -207,10 +217,7 @@ def job(
     )
     own = any(isinstance(given, tuple) for given in options["policies"])
     options["bootstrap"] = (-1 if own else 0) if bootstrap is None else bootstrap or -1
-    rows, kept = _sim_jobs(options)
-    table = Table(rows, options["notes"])
-    table.tries = None if kept is None else Table(kept)
-    return table
+    return _table_of(Table, _sim_jobs(options), options)
 
 
 def pareto(
@@ -229,8 +236,7 @@ def pareto(
     target with no batch size, or no choice keeps the bound; else as flyball.sim.job.
     """
     options = _options(traces, gpu, job, described, objective, eta, max_slowdown)
-    columns = _sim_pareto(options)
-    return Frontier(columns, options["notes"])
+    return _table_of(Frontier, _sim_pareto(options), options)
 
 
 def group(
@@ -273,7 +279,7 @@ def group(
         progress=progress,
     )
     if not os.fspath(groups).endswith(".xz"):
-        return Table(_sim_groups({**options, "groups": groups}), options["notes"])
+        return _table_of(Table, _sim_groups({**options, "groups": groups}), options)
     import lzma
     import shutil
     import tempfile
@@ -282,7 +288,7 @@ def group(
         with lzma.open(groups) as packed:
             shutil.copyfileobj(packed, plain)
         plain.flush()
-        return Table(_sim_groups({**options, "groups": plain.name}), options["notes"])
+        return _table_of(Table, _sim_groups({**options, "groups": plain.name}), options)
 
 
 def compare(
@@ -350,4 +356,4 @@ def compare(
         threads=threads,
         progress=progress,
     )
-    return Table(_sim_compare(options), options["notes"])
+    return _table_of(Table, _sim_compare(options), options)
