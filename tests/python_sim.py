@@ -89,14 +89,19 @@ def test_bootstrap_is_that_of_the_program():
     check_rows(table, told("job", "--traces=traces", "--gpu=mini", "--workload=cifar100", "--seeds=1-2", "--recurrences=6")["rows"])
 
 
+def check_tries(table):
+    """Against those that the program wrote, to the last bit."""
+    rows = list(csv.DictReader(io.StringIO((BOX.out / "all.csv").read_text())))
+    tap.equal(list(table), list(rows[0]))
+    tap.equal(table.row_count, len(rows))
+    for kept, row in zip(table.rows(), rows):
+        tap.equal({key: type(kept[key])(value) for key, value in row.items()}, kept)
+
+
 def test_tries_are_those_of_the_program():
     table = flyball.sim.job(**MINI, seeds=[2, 7], policies=["zeus", "grid"], bootstrap=0, tries=True)
     told("job", "--traces=traces", "--gpu=mini", "--seeds=2,7", "--policy=zeus,grid", "--bootstrap=0", "--tries=out/all.csv")
-    rows = list(csv.DictReader(io.StringIO((BOX.out / "all.csv").read_text())))
-    tap.equal(list(table.tries), list(rows[0]))
-    tap.equal(table.tries.row_count, len(rows))
-    for kept, row in zip(table.tries.rows(), rows):
-        tap.equal({key: type(kept[key])(value) for key, value in row.items()}, kept)
+    check_tries(table.tries)
     tap.equal(flyball.sim.job(**MINI, seeds=[2], bootstrap=0).tries, None)
 
 
@@ -129,9 +134,12 @@ def test_groups_are_those_of_the_program():
     common = ("--groups=groups.csv", "--traces=traces", "--gpu=mini")
     for name, arguments, keywords in (("groups.csv", (), {}),
                                       ("groups.csv.xz", ("--seeds=2-4", "--policy=bayes", "--eta=0.7"), {"seeds": (2, 3, 4), "policies": "bayes", "eta": 0.7}),
-                                      ("groups.csv", ("--generator=numpy",), {"generator": "numpy"})):
+                                      ("groups.csv", ("--generator=numpy",), {"generator": "numpy"}),
+                                      ("groups.csv", ("--generator=numpy", "--seeds=5,6"), {"generator": "numpy", "seeds": [5, 6]})):
         check_rows(flyball.sim.group(BOX.path / name, **MINI, **keywords), told("group", *common, *arguments)["rows"])
-    raised(flyball.UsageError, flyball.sim.group, BOX.path / "groups.csv", **MINI, generator="numpy", seeds=[1])
+        tap.equal(flyball.sim.group(BOX.path / name, **MINI, **keywords).tries, None)
+        told("group", *common, "--tries=out/all.csv", *arguments)
+        check_tries(flyball.sim.group(BOX.path / name, **MINI, **keywords, tries=True).tries)
     raised(flyball.NotFoundError, flyball.sim.group, BOX.path / "none.csv", **MINI)
     tap.equal(flyball.sim.group(BOX.path / "groups.csv", **MINI, policies=[Default, "default"])["energy_change_percent"][0], 0.0)
 

@@ -396,11 +396,24 @@ static void test_refusals(void **state)
     }
 }
 
+/* Of the groups a, with two submissions, and b with one; frees the table. */
+static void check_group_tries(struct fly_sim_table *tries)
+{
+    size_t firsts = 0;
+
+    for (size_t i = 0; i < fly_sim_table_rows(tries); i++) {
+        firsts += column_of(tries, "try").wholes[i] == 0;
+        assert_true(column_of(tries, "recurrence").wholes[i] <= 'b' - *column_of(tries, "group").texts[i]);
+    }
+    assert_int_equal(firsts, 2 * SEEDS); /* those of the one policy that was named */
+    fly_sim_table_free(tries);
+}
+
 static void test_groups(void **state)
 {
     struct fly_sim_options options = some_options();
     struct fly_objective bounded = {FLY_OBJECTIVE_COST, 0.5, 1.1};
-    struct fly_sim_table *rows;
+    struct fly_sim_table *rows, *tries = NULL;
     char path[PATH_SIZE];
     FILE *file = open_file("groups.csv");
 
@@ -410,18 +423,19 @@ static void test_groups(void **state)
           file);
     fclose(file);
     snprintf(path, sizeof path, "%s/groups.csv", traces);
-    assert_int_equal(fly_sim_run_groups(&options, path, &rows, NULL), 0);
+    assert_int_equal(fly_sim_run_groups(&options, path, &rows, &tries, NULL), 0);
     check_columns(rows);
+    check_columns(tries);
+    check_group_tries(tries);
     assert_int_equal(fly_sim_table_rows(rows), 6); /* three policies, of one workload and of all */
     assert_int_equal(column_of(rows, "groups").wholes[0], 2 * SEEDS);
     assert_int_equal(column_of(rows, "submissions").wholes[1], 3 * SEEDS);
     fly_sim_table_free(rows);
-    assert_int_equal(fly_sim_run_groups(&options, NULL, &rows, NULL), FLY_EUSAGE);
-    options.generator = "numpy";
-    assert_int_equal(fly_sim_run_groups(&options, path, &rows, NULL), FLY_EUSAGE);
-    options.generator = NULL;
+    tries = NULL;
+    assert_int_equal(fly_sim_run_groups(&options, NULL, &rows, NULL, NULL), FLY_EUSAGE);
     options.objective = &bounded;
-    assert_int_equal(fly_sim_run_groups(&options, path, &rows, NULL), FLY_EUSAGE);
+    assert_int_equal(fly_sim_run_groups(&options, path, &rows, &tries, NULL), FLY_EUSAGE);
+    assert_null(tries);
 }
 
 static void test_comparison(void **state)

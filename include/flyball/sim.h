@@ -166,12 +166,19 @@ FLY_API int fly_sim_pareto(const struct fly_sim_options *options, struct fly_sim
  * Simulates groups of overlapping submissions as `flyball sim group` does: a row for each workload and
  * policy, and one for all workloads together. `groups` is a CSV file with the columns group, start_time,
  * end_time, dataset and runtime_ratio, which name the jobs; `jobs`, `recurrences`, `drift`, `in_order`,
- * `overlapping` and `bootstrap` are not looked at. With the generator "numpy" each group's seed follows from
- * its name. FLY_EUSAGE for an objective other than a cost without a bound, and for seeds with that generator;
- * FLY_EDATA for a file that cannot be read; otherwise errors as of fly_sim_run_jobs.
+ * `overlapping` and `bootstrap` are not looked at. With the generator "numpy" and no seeds each group's seed
+ * is the Adler-32 of its name, as in the published code.
+ *
+ * out_tries  every try of the policies that were named, as of fly_sim_run_jobs, with the column group after
+ *            gpu: `recurrence` is the submission, energy, time and cost are times its runtime_ratio, and the
+ *            tries of a group stand in the order in which they end; NULL: they are not kept
+ *
+ * FLY_EUSAGE for an objective other than a cost without a bound; FLY_EDATA for a file that cannot be read;
+ * otherwise errors as of fly_sim_run_jobs.
  */
 FLY_API int fly_sim_run_groups(const struct fly_sim_options *options, const char *groups,
-                               struct fly_sim_table **out_rows, struct fly_error *out_error);
+                               struct fly_sim_table **out_rows, struct fly_sim_table **out_tries,
+                               struct fly_error *out_error);
 
 /* What is compared, besides the options. 0 and NULL are the defaults of the command line. */
 struct fly_sim_comparison {

@@ -87,8 +87,8 @@ static int run_pareto(const struct sim_run *run, struct fly_sim_table **out_rows
 static int run_groups(const struct sim_run *run, struct fly_sim_table **out_rows,
                       struct fly_sim_table **out_tries, struct fly_error *out_error)
 {
-    (void)out_tries;
-    return fly_sim_run_groups(&run->options, run->groups, out_rows, out_error);
+    return fly_sim_run_groups(&run->options, run->groups, out_rows, run->keeps_tries ? out_tries : NULL,
+                              out_error);
 }
 
 static int run_compare(const struct sim_run *run, struct fly_sim_table **out_rows,

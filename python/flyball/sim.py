@@ -255,13 +255,16 @@ def group(
     power_policy: _Path | None = None,
     described: _Path | Iterable[Description] = (),
     threads: int = 0,
+    tries: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Table:
     """Simulates groups of overlapping submissions: a row for each workload and policy, and one for all workloads together,
     as `flyball sim group`.
 
     groups  CSV file with the columns group, start_time, end_time, dataset and runtime_ratio; as .xz it is unpacked first
-    seeds   None: 1; with the generator 'numpy' none can be given, since each group's follows from its name
+    seeds   None: 1; with the generator 'numpy' the Adler-32 of each group's name
+    tries   keep every try of `policies`, with the column group: of a group they stand in the order in which they end, and
+            energy, time and cost are times the submission's runtime_ratio
 
     The other arguments, and what is raised, are those of flyball.sim.job.
     """
@@ -276,6 +279,7 @@ def group(
         profile_window=profile_window,
         power_policy=power_policy,
         threads=threads,
+        tries=tries,
         progress=progress,
     )
     if not os.fspath(groups).endswith(".xz"):

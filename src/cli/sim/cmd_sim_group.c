@@ -37,8 +37,9 @@ static const struct cli_option options[] = {
      .placeholder = "LIST",
      .default_text = "1",
      .key = "sim.group_seeds",
-     .help = "Seeds, as 1-20; not with the generator numpy, where each group's seed is the Adler-32 of its "
-             "name."},
+     .help =
+         "Seeds, as 1-20. With the generator numpy, if not given, each group's seed is the Adler-32 of its "
+         "name."},
     SIM_OPTION_ETA,
     SIM_OPTIONS_SEARCH,
     SIM_OPTION_PROFILE_WINDOW,
@@ -59,20 +60,19 @@ struct sim_group {
     struct sim_run run;
 };
 
+static bool seeds_from_names(const struct cli_call *call)
+{
+    return cli_choice(call, "generator") == GENERATOR_NUMPY && !cli_given(call, "seeds");
+}
+
 static int read_seeds(struct sim_group *sim, const struct cli_call *call, struct fly_error *out_error)
 {
     int code = number_list_option(call, "seeds", 0, SEEDS_MAX, &sim->arena, &sim->seeds, &sim->seed_count,
                                   out_error);
 
-    if (code < 0)
-        return code;
-    if (cli_choice(call, "generator") == GENERATOR_NUMPY && cli_given(call, "seeds"))
-        return cli_usage(
-            call, out_error,
-            "with the generator numpy each group's seed is the Adler-32 of its name; leave out --seeds");
-    if (cli_choice(call, "generator") == GENERATOR_NUMPY)
+    if (code == 0 && seeds_from_names(call))
         sim->seed_count = 1;
-    return 0;
+    return code;
 }
 
 static int show(const struct sim_group *sim, const struct cli_call *call, const struct group_plan *plan,
@@ -95,7 +95,7 @@ static int simulate(struct sim_group *sim, const struct cli_call *call, struct f
         .policy_count = sim->policies.count,
         .seeds = sim->seeds,
         .seed_count = sim->seed_count,
-        .seed_from_name = cli_choice(call, "generator") == GENERATOR_NUMPY,
+        .seed_from_name = seeds_from_names(call),
         .parameters = sim->parameters,
         .threads = thread_option(call),
         .thread_begun = plugin_crash_thread,

@@ -136,10 +136,17 @@ int sim_columns_of(const struct table *from, struct fly_sim_table **out_table, s
 
 /* ---- tries ---- */
 
-enum try_column {
-    TRY_GPU,
-    TRY_DATASET,
-    TRY_POLICY,
+/* What tries have in common; the columns of it come first. Only groups have TRY_GROUP. */
+enum try_text { TRY_GPU, TRY_GROUP, TRY_DATASET, TRY_POLICY, TRY_TEXT_COUNT };
+
+static const struct meaning try_texts[TRY_TEXT_COUNT] = {
+    [TRY_GPU] = {"gpu", "GPU", MEANING_TEXT, 0, NULL, MEANING_FACT, "GPU that the traces are of."},
+    [TRY_GROUP] = {"group", "group", MEANING_TEXT, 0, NULL, MEANING_FACT, "Group of submissions."},
+    [TRY_DATASET] = {"dataset", "dataset", MEANING_TEXT, 0, NULL, MEANING_FACT, "Dataset of the job."},
+    [TRY_POLICY] = {"policy", "policy", MEANING_TEXT, 0, NULL, MEANING_FACT, "Policy that chose the try."},
+};
+
+enum try_figure {
     TRY_SEED,
     TRY_RECURRENCE,
     TRY_NUMBER,
@@ -149,13 +156,10 @@ enum try_column {
     TRY_ENERGY,
     TRY_TIME,
     TRY_COST,
-    TRY_COLUMN_COUNT
+    TRY_FIGURE_COUNT
 };
 
-static const struct meaning try_columns[TRY_COLUMN_COUNT] = {
-    [TRY_GPU] = {"gpu", "GPU", MEANING_TEXT, 0, NULL, MEANING_FACT, "GPU that the traces are of."},
-    [TRY_DATASET] = {"dataset", "dataset", MEANING_TEXT, 0, NULL, MEANING_FACT, "Dataset of the job."},
-    [TRY_POLICY] = {"policy", "policy", MEANING_TEXT, 0, NULL, MEANING_FACT, "Policy that chose the try."},
+static const struct meaning try_figures[TRY_FIGURE_COUNT] = {
     [TRY_SEED] = {"seed", "seed", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Seed of the history."},
     [TRY_RECURRENCE] = {"recurrence", "recurrence", MEANING_WHOLE, 0, NULL, MEANING_FACT,
                         "Recurrence, from 0."},
@@ -169,6 +173,43 @@ static const struct meaning try_columns[TRY_COLUMN_COUNT] = {
     [TRY_TIME] = {"time_s", "time (s)", MEANING_REAL, 0, "s", MEANING_COUNTER, "Time of the try."},
     [TRY_COST] = {"cost_j", "cost (J)", MEANING_REAL, 0, "J", MEANING_COUNTER, "Cost of the try."},
 };
+
+/* Of which unit a try is; texts NULL have no column. */
+struct try_place {
+    const char *texts[TRY_TEXT_COUNT];
+    uint32_t seed;
+};
+
+/* Finds that of a unit's number; `plan` is what the campaign ran. */
+typedef void find_place(const void *plan, uint64_t unit, struct try_place *out_place);
+
+static void find_in_campaign(const void *data, uint64_t unit, struct try_place *out_place)
+{
+    const struct campaign_plan *plan = data;
+    const struct workload *workload = &plan->workloads[unit / plan->seed_count / plan->policy_count];
+
+    *out_place = (struct try_place){
+        .texts = {[TRY_GPU] = workload->gpu,
+                  [TRY_DATASET] = workload->job.dataset,
+                  [TRY_POLICY] = plan->policies[unit / plan->seed_count % plan->policy_count].name},
+        .seed = plan->seeds[unit % plan->seed_count],
+    };
+}
+
+static void find_in_groups(const void *data, uint64_t unit, struct try_place *out_place)
+{
+    const struct group_plan *plan = data;
+    size_t group = unit / plan->seed_count / plan->policy_count;
+    const struct workload *workload = &plan->workloads[plan->group_workloads[group]];
+
+    *out_place = (struct try_place){
+        .texts = {[TRY_GPU] = workload->gpu,
+                  [TRY_GROUP] = plan->file->groups[group].name,
+                  [TRY_DATASET] = workload->job.dataset,
+                  [TRY_POLICY] = plan->policies[unit / plan->seed_count % plan->policy_count].name},
+        .seed = group_seed(plan, group, unit % plan->seed_count),
+    };
+}
 
 size_t sim_columns_tries_bytes(void)
 {
@@ -186,47 +227,60 @@ int sim_columns_keep(void *context, const char *bytes, size_t count, struct fly_
     return kept->error < 0 ? error_no_memory(out_error) : 0;
 }
 
-/* Fills in a row; the texts of a workload and a policy are kept once. */
-static bool set_try(struct fly_sim_table *table, const struct campaign_plan *plan, size_t row,
-                    const struct try_kept *kept)
+/* Fills in a row; texts that repeat are kept once. */
+static bool set_try(struct fly_sim_table *table, size_t row, const struct try_place *place,
+                    const struct try_record *record)
 {
-    const struct try_record *record = &kept->record;
-    const struct campaign_policy *policy =
-        &plan->policies[kept->unit / plan->seed_count % plan->policy_count];
-    const struct workload *workload = &plan->workloads[kept->unit / plan->seed_count / plan->policy_count];
-    const char *texts[] = {
-        [TRY_GPU] = workload->gpu, [TRY_DATASET] = workload->job.dataset, [TRY_POLICY] = policy->name};
-    struct column *columns = table->columns;
+    struct column *column = table->columns;
 
-    for (int i = 0; i <= TRY_POLICY; i++) {
-        columns[i].texts[row] = keep_text(table, texts[i], row > 0 ? columns[i].texts[row - 1] : NULL);
-        if (columns[i].texts[row] == NULL)
+    for (int i = 0; i < TRY_TEXT_COUNT; i++) {
+        if (place->texts[i] == NULL)
+            continue;
+        column->texts[row] = keep_text(table, place->texts[i], row > 0 ? column->texts[row - 1] : NULL);
+        if (column->texts[row] == NULL)
             return false;
+        column++;
     }
-    columns[TRY_SEED].wholes[row] = plan->seeds[kept->unit % plan->seed_count];
-    columns[TRY_RECURRENCE].wholes[row] = (int64_t)record->recurrence;
-    columns[TRY_NUMBER].wholes[row] = (int64_t)record->number;
-    columns[TRY_BATCH_SIZE].wholes[row] = record->batch_size;
-    columns[TRY_LIMIT].reals[row] = record->power_limit_w;
-    columns[TRY_REACHED].wholes[row] = record->reached;
-    columns[TRY_ENERGY].reals[row] = record->energy_j;
-    columns[TRY_TIME].reals[row] = record->time_s;
-    columns[TRY_COST].reals[row] = record->cost_j;
+    column[TRY_SEED].wholes[row] = place->seed;
+    column[TRY_RECURRENCE].wholes[row] = (int64_t)record->recurrence;
+    column[TRY_NUMBER].wholes[row] = (int64_t)record->number;
+    column[TRY_BATCH_SIZE].wholes[row] = record->batch_size;
+    column[TRY_LIMIT].reals[row] = record->power_limit_w;
+    column[TRY_REACHED].wholes[row] = record->reached;
+    column[TRY_ENERGY].reals[row] = record->energy_j;
+    column[TRY_TIME].reals[row] = record->time_s;
+    column[TRY_COST].reals[row] = record->cost_j;
     return true;
 }
 
-int sim_columns_of_tries(const struct campaign_plan *plan, const struct buffer *kept,
-                         struct fly_sim_table **out_table, struct fly_error *out_error)
+/* NULL without memory. */
+static struct fly_sim_table *make_tries(bool grouped, size_t rows)
+{
+    struct meaning meanings[TRY_TEXT_COUNT + TRY_FIGURE_COUNT];
+    size_t count = 0;
+
+    for (int i = 0; i < TRY_TEXT_COUNT; i++) {
+        if (i != TRY_GROUP || grouped)
+            meanings[count++] = try_texts[i];
+    }
+    memcpy(&meanings[count], try_figures, sizeof try_figures);
+    return make_table(meanings, count + TRY_FIGURE_COUNT, rows);
+}
+
+static int fill_tries(const struct buffer *kept, find_place *find, const void *plan,
+                      struct fly_sim_table **out_table, struct fly_error *out_error)
 {
     size_t rows = kept->length / sizeof(struct try_kept);
-    struct fly_sim_table *table = make_table(try_columns, TRY_COLUMN_COUNT, rows);
+    struct fly_sim_table *table = make_tries(find == find_in_groups, rows);
     bool good = table != NULL;
 
     for (size_t row = 0; good && row < rows; row++) {
         struct try_kept one;
+        struct try_place place;
 
         memcpy(&one, kept->data + row * sizeof one, sizeof one);
-        good = set_try(table, plan, row, &one);
+        find(plan, one.unit, &place);
+        good = set_try(table, row, &place, &one.record);
     }
     if (!good) {
         fly_sim_table_free(table);
@@ -234,6 +288,18 @@ int sim_columns_of_tries(const struct campaign_plan *plan, const struct buffer *
     }
     *out_table = table;
     return 0;
+}
+
+int sim_columns_of_tries(const struct campaign_plan *plan, const struct buffer *kept,
+                         struct fly_sim_table **out_table, struct fly_error *out_error)
+{
+    return fill_tries(kept, find_in_campaign, plan, out_table, out_error);
+}
+
+int sim_columns_of_group_tries(const struct group_plan *plan, const struct buffer *kept,
+                               struct fly_sim_table **out_table, struct fly_error *out_error)
+{
+    return fill_tries(kept, find_in_groups, plan, out_table, out_error);
 }
 
 /* ---- the table's face ---- */

@@ -20,6 +20,10 @@ int sim_columns_of(const struct table *from, struct fly_sim_table **out_table, s
 int sim_columns_of_tries(const struct campaign_plan *plan, const struct buffer *kept,
                          struct fly_sim_table **out_table, struct fly_error *out_error);
 
+/* The same of groups; their names are in the column group. */
+int sim_columns_of_group_tries(const struct group_plan *plan, const struct buffer *kept,
+                               struct fly_sim_table **out_table, struct fly_error *out_error);
+
 /* An ordered_sink that keeps the tries; `context` is a struct buffer. FLY_ELIMIT, FLY_ENOMEM. */
 int sim_columns_keep(void *context, const char *bytes, size_t count, struct fly_error *out_error);
 
