@@ -29,6 +29,7 @@ struct connection *connections_add(struct connections *connections, int fd, stru
     made->fd = fd;
     made->deadline = deadline;
     made->owner = owner;
+    made->peer = SERVE_PEER_UNKNOWN;
     pthread_mutex_lock(&connections->lock);
     made->next = connections->first;
     if (made->next != NULL)

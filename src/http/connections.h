@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "http/exchange.h"
 
 /*
  * The open connections, each with a deadline for its client: to send a whole request after it
@@ -16,6 +17,8 @@ struct connection {
     int fd;
     struct mono_time deadline; /* INT64_MAX: the server does not wait for the client now */
     void *owner;               /* the caller's */
+    bool kept_open;            /* its client may be silent between requests for as long as it likes */
+    struct serve_peer peer;    /* the caller's; unknown at first */
     struct connection *previous, *next;
 };
 

@@ -4,12 +4,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include <jansson.h>
 
 #include <flyball/error.h>
 
 #include "base/buffer.h"
+#include "http/stream.h"
 #include "shapes/shape.h"
 
 /*
@@ -25,7 +28,32 @@ enum serve_scope {
     SERVE_MANAGE, /* change, import and remove them */
 };
 
-enum { SERVE_QUERY_MAX = 8 };
+enum { SERVE_QUERY_MAX = 8, SERVE_MINORS_MAX = 32 };
+
+/*
+ * Who is at the other end of the connection, as the kernel tells it. Only a server that accepts
+ * peers itself (server_options.accept_peers) knows more than the connection's number.
+ */
+struct serve_peer {
+    uint64_t connection; /* a number of its own for each connection of a server, from 1; 0: unknown */
+    bool local;          /* a process of this machine that the kernel named: the members below hold */
+    pid_t pid;           /* of the process that connected; 0: not visible from here, or not local */
+    uid_t uid;           /* of that process when it connected; (uid_t)-1: not local */
+    gid_t gid;           /* (gid_t)-1: not local */
+
+    /* The process has this one's pid namespace and user namespace. Unknown counts as false. */
+    bool same_namespaces;
+
+    /*
+     * Numbers of the GPU devices (N of /dev/nvidiaN) that the client has open: it sent descriptors,
+     * open for reading and writing, with the first byte of the connection (SCM_RIGHTS).
+     */
+    int minors[SERVE_MINORS_MAX]; /* each once, in the order in which they were sent */
+    size_t minor_count;
+};
+
+/* A peer of which nothing is known. */
+#define SERVE_PEER_UNKNOWN ((struct serve_peer){.uid = (uid_t)-1, .gid = (gid_t)-1})
 
 struct serve_parameter {
     const char *name, *value; /* decoded */
@@ -41,18 +69,31 @@ struct serve_request {
     size_t body_length;      /* never above the service's limit */
     enum serve_scope scope;  /* of the caller */
     const char *caller_name; /* the token's name; "" without a token */
+
+    const char *bearer; /* with server_options.back_admits: what was sent as the bearer's token; or NULL */
+    const char *last_event_id; /* the header Last-Event-ID: where a stream goes on; or NULL */
+    struct serve_peer peer;
 };
 
 /* Returns the parameter's value, or NULL. */
 const char *serve_query(const struct serve_request *request, const char *name);
 
+/* What becomes of the connection once the answer was taken. */
+enum serve_keeping {
+    SERVE_KEEP_AS_BEFORE,
+    SERVE_KEEP_LIMITED, /* the next request must come within request_timeout_s; so it is at first */
+    SERVE_KEEP_OPEN,    /* it stays open however long the client is silent: something is bound to it */
+};
+
 struct serve_answer {
     int status;
-    const char *type;        /* static; "application/json" */
-    const char *allow;       /* with 405: the methods that are allowed, static; or NULL */
-    unsigned retry_after_s;  /* with 503; 0: not sent */
-    struct buffer body;      /* the caller of a route initialises it */
-    struct fly_error untold; /* what the body must not say, for the service's own log; code 0: nothing */
+    const char *type;       /* static; "application/json" */
+    const char *allow;      /* with 405: the methods that are allowed, static; or NULL */
+    unsigned retry_after_s; /* with 503; 0: not sent */
+    struct buffer body;     /* the caller of a route initialises it */
+    enum serve_keeping keeping;
+    struct serve_stream *stream; /* sent instead of the body, with status 200; NULL: none. stream.h */
+    struct fly_error untold;     /* what the body must not say, for the service's own log; code 0: nothing */
 };
 
 /*

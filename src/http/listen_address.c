@@ -85,7 +85,7 @@ static bool parse_tcp(const char *text, struct listen_address *address)
 
 int listen_address_parse(const char *text, struct listen_address *out_address, struct fly_error *out_error)
 {
-    struct listen_address address = {.length = 0};
+    struct listen_address address = {.fd = -1};
     int code = 0;
 
     if (strncmp(text, unix_prefix, sizeof unix_prefix - 1) == 0)
@@ -120,7 +120,7 @@ char *listen_address_show(const struct listen_address *address, char text[LISTEN
 
 bool listen_host_is_here(const char *host)
 {
-    struct listen_address address = {.length = 0};
+    struct listen_address address = {.fd = -1};
     char with_port[HOST_MAX + 8];
     const char *bracket = strrchr(host, ']');
     bool has_port = strchr(bracket != NULL ? bracket : host, ':') != NULL;

@@ -32,8 +32,9 @@
 struct server_options {
     const char *const *listen; /* listen_address.h; 1 .. SERVER_ADDRESSES_MAX */
     size_t listen_count;
-    const char *socket_group; /* group of Unix sockets; or NULL */
-    const char *tokens;       /* path of the file of tokens; NULL: no tokens, and only this machine may ask */
+    const char *socket_owner, *socket_group; /* of Unix sockets, names or numbers; NULL: as the process */
+    unsigned socket_mode; /* of Unix sockets, as 0666; 0: 0660 with a group and 0600 without */
+    const char *tokens;   /* path of the file of tokens; NULL: no tokens, and only this machine may ask */
     const char *certificate, *key; /* paths; NULL: no TLS */
     bool insecure_plain_http; /* allows tokens from other machines without TLS, because something in front
                                  does TLS */
@@ -42,6 +43,23 @@ struct server_options {
     void *back_self;                /* taken: `end` gets it last, also if the server cannot be opened */
     unsigned connections;           /* open at once, of each address */
     unsigned connections_per_ip;
+
+    /*
+     * Makes the server accept connections of Unix sockets itself, and find out who connects: requests
+     * then carry their peer (struct serve_peer).
+     */
+    bool accept_peers;
+    unsigned connections_per_user; /* of Unix sockets, with accept_peers; 0: no limit */
+    unsigned device_major;         /* of GPU devices, with accept_peers; 0: SERVER_DEVICE_MAJOR */
+    const char *device_directory;  /* holds them as nvidia0, nvidia1 ...; NULL: "/dev" */
+
+    /*
+     * Lets every request through to the back, which decides by its peer and its bearer who may do
+     * what. With a file of tokens, a token of it still gives the request its scope; all others have
+     * scope SERVE_NOBODY. Web pages are refused unless they send a token. The server's own paths
+     * want nothing.
+     */
+    bool back_admits;
     size_t body_max;          /* most bytes of a request's body */
     double request_timeout_s; /* to send a request, to wait for who answers it, to take the answer */
 
@@ -57,7 +75,7 @@ struct server_options {
     void *tell_state;
 };
 
-enum { SERVER_ADDRESSES_MAX = 16 };
+enum { SERVER_ADDRESSES_MAX = 16, SERVER_DEVICE_MAJOR = 195 /* of the driver of NVIDIA */ };
 
 /*
  * "/token/SECRET/report" means "/report" from the bearer of that token. It is for clients that

@@ -3,6 +3,7 @@
 #define FLYBALL_HTTP_SERVER_BACK_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <flyball/error.h>
 
@@ -52,6 +53,13 @@ struct server_back {
 
     /* Appends figures in Prometheus' text format. Any thread. */
     void (*write_figures)(void *self, struct buffer *text);
+
+    /*
+     * The connection with this number (serve_peer.connection) has ended, after all of its requests.
+     * Called once for each connection, also for one that asked for nothing, and also after `stop`, but
+     * never after `end`. Must not block. Any thread. NULL: not wanted.
+     */
+    void (*closed)(void *self, uint64_t connection);
 
     /* Does periodic work; called a few times a second. */
     void (*tick)(void *self, struct mono_time now);

@@ -36,6 +36,7 @@ struct server {
     struct token_file tokens;
     bool with_certificate, with_tokens;
     struct connections connections;
+    atomic_uint_least64_t connection_numbers; /* given so far */
     atomic_uint under_way;    /* requests whose head was read and whose answer is not written yet */
     atomic_size_t body_bytes; /* held by those requests */
     atomic_bool stopping;

@@ -49,6 +49,7 @@ void *server_on_target(void *data, const char *target, struct MHD_Connection *co
     visit->task.family = "none";
     visit->task.finish = answered;
     visit->task.request.caller_name = "";
+    visit->task.request.peer = SERVE_PEER_UNKNOWN;
     visit->task.note = visit->note;
     buffer_init(&visit->body, door->server->options.body_max + 1);
     buffer_init(&visit->task.answer.body, ANSWER_MAX);
@@ -125,6 +126,8 @@ static enum MHD_Result send_answer(struct visit *visit)
     enum MHD_Result result = MHD_NO;
 
     visit->stage = VISIT_SENDING;
+    if (visit->task.answer.keeping != SERVE_KEEP_AS_BEFORE)
+        visit->row->kept_open = visit->task.answer.keeping == SERVE_KEEP_OPEN;
     if (visit->task.answer.status >= 500)
         readiness_doubt(&server->readiness);
     traffic_count(&server->traffic, visit->task.family, visit->task.answer.status);
@@ -243,6 +246,7 @@ static enum MHD_Result begin(struct visit *visit, const char *method, const char
     atomic_fetch_add(&visit->door->server->under_way, 1);
     if (visit->row == NULL || visit->target == NULL)
         return MHD_NO;
+    visit->task.request.peer = visit->row->peer;
     if (!gate_lets_in(visit, version))
         return send_answer(visit);
     visit->stage = VISIT_READING;
@@ -315,7 +319,7 @@ void server_on_completed(void *data, struct MHD_Connection *connection, void **r
     server = visit->door->server;
     log_visit(visit);
     if (visit->row != NULL)
-        connections_set(&server->connections, visit->row, in_time(server));
+        connections_set(&server->connections, visit->row, visit->row->kept_open ? never : in_time(server));
     atomic_fetch_sub(&server->body_bytes, visit->body_length);
     under_way = visit->under_way;
     buffer_deinit(&visit->body);
@@ -327,18 +331,39 @@ void server_on_completed(void *data, struct MHD_Connection *connection, void **r
         atomic_fetch_sub(&server->under_way, 1);
 }
 
+static void begin_connection(struct server *server, struct MHD_Connection *connection, void **socket)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct connection *row;
+
+    if (info == NULL)
+        return;
+    row = connections_add(&server->connections, info->connect_fd, in_time(server), server);
+    if (row != NULL)
+        row->peer.connection = atomic_fetch_add(&server->connection_numbers, 1) + 1;
+    *socket = row;
+}
+
+static void end_connection(struct server *server, struct connection *row)
+{
+    const struct server_options *options = &server->options;
+    uint64_t number = row->peer.connection;
+
+    connections_remove(&server->connections, row);
+    if (options->back->closed != NULL)
+        options->back->closed(options->back_self, number);
+}
+
 void server_on_connection(void *data, struct MHD_Connection *connection, void **socket,
                           enum MHD_ConnectionNotificationCode what)
 {
     struct server *server = ((struct door *)data)->server;
-    const union MHD_ConnectionInfo *info;
 
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        if (info != NULL)
-            *socket = connections_add(&server->connections, info->connect_fd, in_time(server), server);
+        begin_connection(server, connection, socket);
     } else if (*socket != NULL) {
-        connections_remove(&server->connections, *socket);
+        end_connection(server, *socket);
         *socket = NULL;
     }
 }
