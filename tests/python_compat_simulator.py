@@ -6,11 +6,14 @@ usage: python_compat_simulator.py FLYBALL SOURCE_ROOT
 
 import csv
 import dataclasses
+import heapq
+import itertools
 import lzma
 import math
 import os
 import pathlib
 import tempfile
+import zlib
 
 import tap
 from zeus_machine import DATA, raised
@@ -24,6 +27,15 @@ JOBS = (
     Job("librispeech", "deepspeech2", "adamw", 40.0, 16, 256),
     Job("sentiment140", "bert_base_uncased", "adamw", 0.84, 10, 128),
 )
+GROUPED = {
+    job.dataset: job
+    for job in (
+        *JOBS,
+        Job("imagenet", "resnet50", "adadelta", 0.65, 100, 256),
+        Job("squad", "bert_base_uncased", "adamw", 84.0, 6, 32),
+        Job("movielens-1m", "ncf", "adam", 0.41, 100, 1024),
+    )
+}
 WORK = tempfile.TemporaryDirectory(prefix="flyball-simulator-")
 SMALL = Job("toy", "net", "sgd", 0.5, 10, 64)
 TRAIN = """dataset,network,batch_size,optimizer,learning_rate,run,target_metric,target_epoch
@@ -76,10 +88,21 @@ def small():
     return os.path.join(WORK.name, "train.csv"), os.path.join(WORK.name, "power.csv")
 
 
-def recorded():
-    path = DATA / "golden/history.csv.xz"
+class Frame:
+    """What the simulator asks of a pandas.DataFrame."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def to_csv(self, path, index):
+        tap.equal(index, False)
+        pathlib.Path(path).write_text(self.text, encoding="utf-8")
+
+
+def recorded(name="history"):
+    path = DATA / f"golden/{name}.csv.xz"
     if not path.exists():
-        raise tap.Skip(f"no {path}")
+        raise tap.Skip(f"no {path}; set FLYBALL_TEST_DATA to the directory of the recorded data")
     with lzma.open(path, "rt", newline="") as lines:
         return list(csv.DictReader(lines))
 
@@ -114,6 +137,96 @@ def test_recorded_runs():
                 costs = [(float(row["cost"]), row["reached"] == "1") for row in these]
                 for heard, (cost, reached) in zip(InTurn.heard[1:], costs):
                     tap.equal((math.isclose(heard[1], cost, rel_tol=1e-12), heard[2]), (True, reached))
+
+
+def asked_for(lines, rows):
+    """The batch sizes of those of the recorded trainings that began while no other ran, in the order in which they began."""
+    flights, sizes, launches, ends = [], {}, itertools.count(), iter(rows)
+
+    def launch(start_s, end_s):
+        heapq.heappush(flights, (end_s, next(launches), start_s, not flights))
+
+    def reap(now_s):
+        while flights and flights[0][0] <= now_s:
+            end_s, launched, start_s, alone = heapq.heappop(flights)
+            row = next(ends)
+            if alone:
+                sizes[launched] = int(row["bs"])
+            if row["reached"] == "0":
+                launch(end_s, end_s + (end_s - start_s))
+
+    for line in lines:
+        start_s, end_s = map(float, line.split(",")[1:3])
+        reap(start_s)
+        launch(start_s, end_s)
+    reap(math.inf)
+    return [sizes[launched] for launched in sorted(sizes)]
+
+
+def test_recorded_groups():
+    """With the published policy in the library, and with one in Python that makes its choices."""
+    rows = recorded("group_history")
+    submissions = {}
+    with open(DATA / "golden/group_input.csv", encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            submissions.setdefault(row["group"], []).append(",".join(row.values()))
+    header = ",".join(row)
+    for gpu in ("v100", "p100"):
+        for group, lines in submissions.items():
+            these = [row for row in rows if (row["gpu"], row["group"]) == (gpu, group)]
+            seed = zlib.adler32(group.encode())
+            tap.equal(these[0]["seed"], str(seed))
+            frame = Frame("\n".join([header, *lines]) + "\n")
+            job = dataclasses.replace(GROUPED[lines[0].split(",")[3]], default_bs=int(these[0]["bs"]))
+            policies = (PruningGTSBatchSizeOptimizer(seed=seed, concurrency=True), InTurn(asked_for(lines, these)))
+            for policy in policies:
+                simulator = Simulator(*traces(gpu), policy, JITPowerLimitOptimizer(), seed=seed, verbose=False)
+                history = simulator.simulate_one_alibaba_group(job, frame, beta_knob=2.0, eta_knob=0.5)
+                check_history(history, these, f"{gpu} {group} {policy.name}")
+
+
+# Two that overlap, one that fails once, and one that begins beside its second try; not in their order.
+GROUP = """group,start_time,end_time,dataset,runtime_ratio
+any,35,50,toy,1
+any,0,10,toy,1
+any,5,12,toy,2
+any,20,30,toy,0.5
+"""
+
+
+def grouped(simulator, text=GROUP, beta=2.0):
+    return simulator.simulate_one_alibaba_group(SMALL, Frame(text), beta_knob=beta, eta_knob=1.0)
+
+
+def test_groups_with_policies_of_ones_own():
+    """Beside others the best batch size runs, which is the default at first; costs are not times the ratio."""
+    simulator = Simulator(*small(), InTurn([64, 128, 32]), JITPowerLimitOptimizer())
+    history = grouped(simulator)
+    costs = [(64, 1040.0 + 4 * 800.0, True), (64, 5 * 800.0, True), (128, 800.0 + 9 * 640.0, False),
+             (32, 1280.0 + 3 * 960.0, True), (64, 5 * 800.0, True)]
+    tap.equal(InTurn.heard[1:], costs)
+    tap.equal([(entry.bs, entry.energy, entry.reached) for entry in history],
+              [(size, energy_j * ratio, reached) for (size, energy_j, reached), ratio in zip(costs, (1, 2, 0.5, 0.5, 1))])
+    tap.equal(history[1], HistoryEntry(bs=64, pl=100, energy=8000.0, reached=True, time=100.0))
+    tap.equal((grouped(simulator), grouped(simulator, GROUP.splitlines()[0] + "\n")), (history, []))
+    path = pathlib.Path(WORK.name, "group.csv")
+    path.write_text(GROUP, encoding="utf-8")
+    tap.equal(simulator.simulate_one_alibaba_group(SMALL, path, 2.0, 1.0), history)
+
+
+def test_groups_that_end_early():
+    """One that is refused enters as if it had cost nothing, as published; but nobody tries for ever."""
+    group = "start_time,end_time,runtime_ratio\n0,1,1\n5,6,1\n"
+    for beta, heard in ((0.1, (128, 0.0, False)), (1.5, (128, 9 * 640.0, False))):
+        simulator = Simulator(*small(), InTurn([64] + 1000 * [128]), JITPowerLimitOptimizer())
+        tap.contains(str(raised(RuntimeError, grouped, simulator, group, beta)), "1 of 2 submissions")
+        tap.equal((InTurn.heard[1], len(InTurn.heard), InTurn.heard[-1]), ((64, 4240.0, True), 1002, heard))
+    lonely = PruningGTSBatchSizeOptimizer()
+    tap.contains(str(raised(ValueError, grouped, Simulator(*small(), lonely, JITPowerLimitOptimizer()))), "concurrency=True")
+    both = PruningGTSBatchSizeOptimizer(concurrency=True)
+    tap.equal([entry.bs for entry in grouped(Simulator(*small(), both, JITPowerLimitOptimizer()))], [64, 64, 32, 128, 32])
+    raised(IndexError, grouped, Simulator(*small(), InTurn([64]), JITPowerLimitOptimizer()))
+    raised(KeyError, grouped, Simulator(*small(), InTurn([64]), JITPowerLimitOptimizer()), "start_time,end_time\n0,1\n")
 
 
 def test_policies_of_ones_own():
@@ -164,20 +277,8 @@ def test_failures():
            Job("toy", "net", "sgd", 0.7, 10, 64), 1, 2.0, 0.5)
     raised(ValueError, Simulator(train, power, PruningGTSBatchSizeOptimizer(seed=2), JITPowerLimitOptimizer(), seed=1).simulate_one_job,
            SMALL, 1, 2.0, 0.5)
-    raised(NotImplementedError, Simulator(train, power, InTurn([]), Fastest()).simulate_one_alibaba_group, SMALL, None, 2.0, 0.5)
     raised(NotImplementedError, PruningGTSBatchSizeOptimizer().predict, SMALL)
     raised(TypeError, BatchSizeOptimizer)
-
-
-class Frame:
-    """What the simulator asks of a pandas.DataFrame."""
-
-    def __init__(self, text):
-        self.text = text
-
-    def to_csv(self, path, index):
-        tap.equal(index, False)
-        pathlib.Path(path).write_text(self.text, encoding="utf-8")
 
 
 def test_tables_in_place_of_files():

@@ -136,6 +136,8 @@ def sim_cases():
     traces = os.path.join(os.environ["HOME"], "traces")
     tap.equal(tap.run([str(BUILD / "flyball"), "sim", "make-trace", traces, "--quiet"]).returncode, 0)
     known = sim.read_jobs(os.path.join(traces, "jobs.ini"))
+    groups = os.path.join(traces, "groups.csv")
+    pathlib.Path(groups).write_text("group,start_time,end_time,dataset,runtime_ratio\na,0,9,made-up,1\na,3,12,made-up,1\n", encoding="utf-8")
 
     class Own(sim.Policy):
         def propose(self, question):
@@ -150,6 +152,7 @@ def sim_cases():
 
     return {
         "jobs simulated, with tries": (CALLS // 500, lambda: simulate(bootstrap=0, tries=True)),
+        "groups simulated, with tries": (CALLS // 500, lambda: sim.group(groups, traces, "made-up", described=known, tries=True)),
         "a policy of Python's": (CALLS // 500, lambda: simulate(policies=Own)),
         "a policy that fails": (CALLS // 500, misused(simulate, policies=Faulty)),
         "a frontier": (CALLS // 500, lambda: sim.pareto(traces, "made-up", "made-up", described=known)._repr_html_()),

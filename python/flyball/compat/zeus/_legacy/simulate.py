@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import csv
+import functools
 import math
 import os
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,7 @@ from flyball.compat.zeus._legacy.job import Job
 from flyball.compat.zeus._legacy.policy.interface import BatchSizeOptimizer, PowerLimitOptimizer
 from flyball.compat.zeus._legacy.policy.optimizer import JITPowerLimitOptimizer, PruningGTSBatchSizeOptimizer
 
+_Simulate = Callable[..., flyball.sim.Table]
 _TRIES_MAX = 20
 _GPU = "given"
 _POWER = f"summary_power_{_GPU}.csv"
@@ -68,7 +72,7 @@ class _Recurring(flyball.sim.Policy):
 
     name = "given"
 
-    # What a class made by `_of` for one history has besides.
+    # What the class that Simulator._own makes for one history has besides.
     given: tuple[Job, BatchSizeOptimizer, PowerLimitOptimizer]
     points: dict[int, list[_Point]]
     knobs: tuple[float, float]
@@ -80,18 +84,21 @@ class _Recurring(flyball.sim.Policy):
         self.beta, self.eta = self.knobs
         self.least = math.inf  # cost of a recurrence
         self.spent = 0.0  # by the tries of this one
-        self.profiled = False  # by this try
+        self.profiling: set[int] = set()  # trials that profile their batch size
         self.batch_sizes.register_job(self.zeus_job, list(job.batch_sizes))
 
     def propose(self, question: flyball.sim.Question) -> tuple[int, float]:
-        if question.try_ == 0:
-            self.spent = 0.0
-        size = int(self.batch_sizes.predict(self.zeus_job))
+        size = self._choose(question)
         limit_w = self.limits.predict(self.zeus_job, size)
-        self.profiled = limit_w is None
         if limit_w is None:
+            self.profiling.add(question.trial)
             limit_w = self._profile(size)
         return size, float(limit_w)
+
+    def _choose(self, question: flyball.sim.Question) -> int:
+        if question.try_ == 0:
+            self.spent = 0.0
+        return int(self.batch_sizes.predict(self.zeus_job))
 
     def _profile(self, size: int) -> int:
         highest_w = self.points[size][0].limit_w
@@ -120,7 +127,7 @@ class _Recurring(flyball.sim.Policy):
 
     def _ran(self, size: int, trial: flyball.sim.Trial) -> None:
         energy_j, time_s = self._taken(size, trial)
-        cost_j = self.eta * energy_j + (1 - self.eta) * self.job.max_power_w * time_s
+        cost_j = self._cost(energy_j, time_s)
         reached = trial.outcome == "reached"
         self.spent += cost_j
         self.batch_sizes.observe(self.zeus_job, size, cost_j, reached)
@@ -128,15 +135,44 @@ class _Recurring(flyball.sim.Policy):
         if reached and self.spent < self.least:
             self.least = self.spent
 
+    def _cost(self, energy_j: float, time_s: float) -> float:
+        return self.eta * energy_j + (1 - self.eta) * self.job.max_power_w * time_s
+
     def _taken(self, size: int, trial: flyball.sim.Trial) -> tuple[float, float]:
         """A training whose batch size was profiled spent its first epoch at all limits in turn."""
-        if not self.profiled:
+        if trial.trial not in self.profiling:
             return trial.energy_j, trial.time_s
         points = self.points[size]
         here = next(point for point in points if point.limit_w == round(trial.limit_w))
         mean_j = sum(point.energy_j for point in points) / len(points)
         mean_s = sum(point.time_s for point in points) / len(points)
         return mean_j + here.energy_j * (trial.epochs - 1), mean_s + here.time_s * (trial.epochs - 1)
+
+
+class _Overlapping(_Recurring):
+    """A history of a group, whose trainings overlap. One that begins beside others takes the best batch size so far;
+    what it cost is known at its end.
+    """
+
+    ratios: list[float]  # of runtime, of each submission; also of Simulator._own
+
+    def __init__(self, job: flyball.sim.Job) -> None:
+        super().__init__(job)
+        self.best = job.default_batch_size
+
+    def _choose(self, question: flyball.sim.Question) -> int:
+        return self.best if question.in_flight else int(self.batch_sizes.predict(self.zeus_job))
+
+    def observe(self, trial: flyball.sim.Trial) -> None:
+        size, refused, reached = trial.batch_size, trial.outcome == "refused", trial.outcome == "reached"
+        energy_j, time_s = (0.0, 0.0) if refused else self._taken(size, trial)
+        cost_j = self._cost(energy_j, time_s)
+        self.batch_sizes.observe(self.zeus_job, size, cost_j, reached)
+        if not refused:
+            ratio = self.ratios[trial.recurrence]
+            self.history.append(HistoryEntry(size, round(trial.limit_w), energy_j * ratio, reached, time_s * ratio))
+        if reached and cost_j < self.least:
+            self.least, self.best = cost_j, size
 
 
 class Simulator:
@@ -172,34 +208,59 @@ class Simulator:
         """
         if num_recurrence <= 0:
             return []
+        with self._traces() as directory:
+            simulate = functools.partial(flyball.sim.job, directory, _GPU, _GPU, recurrences=num_recurrence, bootstrap=0)
+            if isinstance(self.bso, PruningGTSBatchSizeOptimizer):
+                table = self._built_in(directory, simulate, job, beta_knob, eta_knob)
+                _check_ended(table, "zeus")
+                return _history(table)
+            history: list[HistoryEntry] = []
+            table = self._own(directory, simulate, job, (beta_knob, eta_knob), _Recurring, history=history)
+            _check_ended(table, _Recurring.name)
+            return history
+
+    def simulate_one_alibaba_group(self, job: Job, group_df: Any, beta_knob: float, eta_knob: float) -> list[HistoryEntry]:
+        """Every training of a group of submissions that overlap, in the order in which they end.
+
+        group_df  the group's submissions, as the traces: start_time, end_time (s) and runtime_ratio, which the energy
+                  and time of a submission's trainings are multiplied by
+
+        Raises ValueError for a PruningGTSBatchSizeOptimizer without concurrency, and for a job that the traces do not
+        have, RuntimeError when a submission does not reach its target in a thousand trainings (the published code
+        tries for ever), or no batch size is left, and what the policies raise.
+        """
+        if isinstance(self.bso, PruningGTSBatchSizeOptimizer) and not self.bso.concurrency:
+            raise ValueError("the trainings of a group overlap; give PruningGTSBatchSizeOptimizer concurrency=True")
+        with self._traces() as directory:
+            groups = Path(directory, "groups.csv")
+            ratios = _write_group(group_df, groups)
+            if not ratios:
+                return []
+            simulate = functools.partial(flyball.sim.group, groups, directory, _GPU)
+            if isinstance(self.bso, PruningGTSBatchSizeOptimizer):
+                history = _history(self._built_in(directory, simulate, job, beta_knob, eta_knob))
+            else:
+                history = []
+                self._own(directory, simulate, job, (beta_knob, eta_knob), _Overlapping, history=history, ratios=ratios)
+        reached = sum(entry.reached for entry in history)
+        if reached < len(ratios):
+            raise RuntimeError(f"the group of {job} ended early: {reached} of {len(ratios)} submissions reached their target")
+        return history
+
+    @contextlib.contextmanager
+    def _traces(self) -> Iterator[str]:
+        """A directory with the traces, under the names that the library reads."""
         with tempfile.TemporaryDirectory(prefix="flyball-traces-") as directory:
             _write(self.summary_train, Path(directory, "summary_train.csv"))
             _write(self.summary_power, Path(directory, _POWER))
-            if isinstance(self.bso, PruningGTSBatchSizeOptimizer):
-                return self._built_in(directory, job, num_recurrence, beta_knob, eta_knob)
-            return self._own(directory, job, num_recurrence, beta_knob, eta_knob)
+            yield directory
 
-    def simulate_one_alibaba_group(self, job: Job, group_df: Any, beta_knob: float, eta_knob: float) -> list[HistoryEntry]:
-        """Is not offered for policies in Python: `flyball sim group` simulates overlapping submissions."""
-        raise NotImplementedError("groups are simulated by 'flyball sim group'")
-
-    def _run(self, directory: str, job: Job, default: int, recurrences: int, **options: Any) -> flyball.sim.Table:
+    def _run(self, simulate: _Simulate, job: Job, default: int, **options: Any) -> flyball.sim.Table:
         described = flyball.sim.Description(
             _GPU, job.network, job.optimizer, job.target_metric, job.max_epochs, default, job.dataset, ()
         )
         try:
-            return flyball.sim.job(
-                directory,
-                _GPU,
-                _GPU,
-                seeds=[self.seed],
-                recurrences=recurrences,
-                generator="numpy",
-                guard="off",
-                bootstrap=0,
-                described=[described],
-                **options,
-            )
+            return simulate(seeds=[self.seed], generator="numpy", guard="off", described=[described], **options)
         except flyball.sim.PolicyError as error:
             if error.__cause__ is None:
                 raise
@@ -207,30 +268,23 @@ class Simulator:
         except flyball.NotFoundError as error:
             raise ValueError(str(error)) from error
 
-    def _own(self, directory: str, job: Job, recurrences: int, beta: float, eta: float) -> list[HistoryEntry]:
+    def _own(
+        self, directory: str, simulate: _Simulate, job: Job, knobs: tuple[float, float], kind: type[_Recurring], **members: Any
+    ) -> flyball.sim.Table:
         points = _points(Path(directory, _POWER), job)
         given = (job, copy.deepcopy(self.bso), copy.deepcopy(self.plo))
-        history: list[HistoryEntry] = []
-        members = {"given": given, "points": points, "knobs": (beta, eta), "history": history}
-        policy = type("Given", (_Recurring,), members)
+        policy = type("Given", (kind,), {"given": given, "points": points, "knobs": knobs, **members})
         default = job.default_bs if job.default_bs in points else min(points)
-        table = self._run(directory, job, default, recurrences, policies=[policy], eta=eta, beta=math.inf)
-        _check_ended(table, _Recurring.name)
-        return history
+        return self._run(simulate, job, default, policies=[policy], eta=knobs[1], beta=math.inf)
 
-    def _built_in(self, directory: str, job: Job, recurrences: int, beta: float, eta: float) -> list[HistoryEntry]:
+    def _built_in(self, directory: str, simulate: _Simulate, job: Job, beta: float, eta: float) -> flyball.sim.Table:
         assert isinstance(self.bso, PruningGTSBatchSizeOptimizer)
         if self.bso.seed != self.seed:
             raise ValueError(f"the policy's seed is {self.bso.seed}, the simulator's {self.seed}; give both the same one")
         if type(self.plo) is not JITPowerLimitOptimizer:
             raise ValueError("PruningGTSBatchSizeOptimizer goes with JITPowerLimitOptimizer alone")
         default = job.default_bs if job.default_bs is not None else min(_points(Path(directory, _POWER), job))
-        table = self._run(
-            directory, job, default, recurrences, policies=["zeus"], eta=eta, beta=beta, window=self.bso.window_size, tries=True
-        )
-        _check_ended(table, "zeus")
-        assert table.tries is not None
-        return [_entry(row) for row in table.tries.rows() if row["time_s"]]
+        return self._run(simulate, job, default, policies=["zeus"], eta=eta, beta=beta, window=self.bso.window_size, tries=True)
 
 
 def _check_ended(table: flyball.sim.Table, policy: str) -> None:
@@ -239,8 +293,14 @@ def _check_ended(table: flyball.sim.Table, policy: str) -> None:
         raise RuntimeError(row["error"])
 
 
-def _entry(row: dict[str, Any]) -> HistoryEntry:
-    return HistoryEntry(row["batch_size"], round(row["power_limit_w"]), row["energy_j"], row["reached"] == 1, row["time_s"])
+def _history(table: flyball.sim.Table) -> list[HistoryEntry]:
+    """The trainings of the table's tries; a try that never ran is none."""
+    assert table.tries is not None
+    return [
+        HistoryEntry(row["batch_size"], round(row["power_limit_w"]), row["energy_j"], row["reached"] == 1, row["time_s"])
+        for row in table.tries.rows()
+        if row["time_s"]
+    ]
 
 
 def _write(table: Any, path: Path) -> None:
@@ -249,3 +309,15 @@ def _write(table: Any, path: Path) -> None:
         shutil.copyfile(table, path)
     else:
         table.to_csv(path, index=False)
+
+
+def _write_group(table: Any, path: Path) -> list[float]:
+    """Puts the submissions of a group where the library reads them, by their start; gives their ratios of runtime."""
+    _write(table, path)
+    with open(path, encoding="utf-8", newline="") as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: float(row["start_time"]))
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("group", "start_time", "end_time", "dataset", "runtime_ratio"))
+        writer.writerows((_GPU, row["start_time"], row["end_time"], _GPU, row["runtime_ratio"]) for row in rows)
+    return [float(row["runtime_ratio"]) for row in rows]

@@ -36,7 +36,7 @@ class PruningGTSBatchSizeOptimizer(BatchSizeOptimizer):
 
     prior_mean, prior_precision  what is believed before any result; only 0, which is nothing
     window_size  how many of the newest results of a batch size count; 0: all
-    concurrency  trainings may overlap, which no simulation here has
+    concurrency  trainings may overlap: those of Simulator.simulate_one_alibaba_group do
     seed         has to be that of the Simulator
 
     The Simulator runs it inside the library. By itself it answers nothing.
