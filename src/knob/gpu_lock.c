@@ -21,6 +21,7 @@
 #include "base/number.h"
 #include "knob/fork_close.h"
 #include "knob/journal.h"
+#include "knob/lock_holder.h"
 #include "knob/runtime_directory.h"
 
 enum { HOLDER_MAX = GPU_LOCK_HOLDER_MAX, HOLDER_ATTEMPTS = 10, MILLISECOND_NS = 1000000 };
@@ -267,6 +268,21 @@ int gpu_lock_holder(const char *directory, const char *uuid, char out_holder[GPU
         read_holder(lock, out_holder);
     close(lock);
     return held ? 1 : 0;
+}
+
+bool gpu_lock_is_held_by(const char *directory, const char *uuid, pid_t pid)
+{
+    char path[JOURNAL_PATH_MAX];
+    bool held;
+    int lock;
+
+    if (journal_path(directory, uuid, ".lock", path, NULL) < 0)
+        return false;
+    lock = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    held = lock >= 0 && lock_holder_is(lock, pid);
+    if (lock >= 0)
+        close(lock);
+    return held;
 }
 
 void gpu_lock_release(int lock)

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include <flyball/error.h>
 
@@ -50,6 +51,9 @@ bool gpu_lock_stands(const char *directory, const char *uuid, int lock);
 enum { GPU_LOCK_HOLDER_MAX = 96 };
 int gpu_lock_holder(const char *directory, const char *uuid, char out_holder[GPU_LOCK_HOLDER_MAX],
                     struct fly_error *out_error);
+
+/* Returns whether that process holds the lock, as far as root can see. */
+bool gpu_lock_is_held_by(const char *directory, const char *uuid, pid_t pid);
 
 /* Releases the lock; -1 is none. */
 void gpu_lock_release(int lock);

@@ -186,6 +186,13 @@ int knob_may_turn(const struct knob *knob, size_t place, struct fly_error *out_e
     return error_set(out_error, report->error.code, "%s", report->error.text);
 }
 
+void knob_allow(struct knob *knob, const pid_t *allowed, size_t count, bool overrules)
+{
+    knob->others.allowed = allowed;
+    knob->others.allowed_count = count;
+    knob->others.overrules = overrules;
+}
+
 int knob_watch_fd(const struct knob *knob)
 {
     return knob_check_fork(knob, NULL) < 0 ? -1 : knob->guard.socket;

@@ -70,6 +70,7 @@ struct knob_options {
     const char *daemon;   /* by which users of the site turn knobs */
     const char *program;  /* this program's name for others: "flyball power"; NULL: "flyball" */
     bool kept;            /* what is set outlives the session */
+    bool overrules;       /* others' work on a GPU keeps nobody from turning: for an operator */
     bool impatient;       /* knob_repair does not wait for a guard that is at work */
 };
 
@@ -127,6 +128,12 @@ int knob_open(const struct knob_options *options, const struct device *const *de
 int knob_may_turn(const struct knob *knob, size_t place, struct fly_error *out_error);
 
 /*
+ * From now on these processes may compute on the GPUs besides this one, with their children; they are
+ * borrowed until the next call or the close. `overrules` as in the options.
+ */
+void knob_allow(struct knob *knob, const pid_t *allowed, size_t count, bool overrules);
+
+/*
  * Sets a limit for each GPU, in mW; 0 leaves a GPU as it is. All or none: if one fails, those
  * already set by this call go back to their values before it. FLY_EUSAGE outside a GPU's range,
  * which is checked for all first; FLY_EPERM; FLY_ESTATE for a GPU that may not be turned (any
@@ -156,6 +163,12 @@ int knob_set_levels(struct knob *knob, const int64_t *levels, struct fly_error *
  */
 int knob_set_workloads(struct knob *knob, const struct workload_set *const *sets,
                        struct fly_error *out_error);
+
+/*
+ * Turns the persistence mode of each GPU on (1) or off (0); -1 leaves a GPU as it is. All or none, and
+ * errors, as knob_set.
+ */
+int knob_set_persistence(struct knob *knob, const int64_t *modes, struct fly_error *out_error);
 
 /*
  * Sets limits, requests profiles and sets levels (NULL: they stay): all of them on all GPUs, or nothing.

@@ -14,6 +14,7 @@ struct turnable_options knob_others(const struct knob_options *options)
         .mps_pipe_directory = or_default(options->mps_pipe_directory, KNOB_MPS_DIRECTORY),
         .allowed = options->allowed,
         .allowed_count = options->allowed_count,
+        .overrules = options->overrules,
     };
 }
 

@@ -363,6 +363,18 @@ int knob_set_levels(struct knob *knob, const int64_t *levels, struct fly_error *
     return set_wishes(knob, &wishes, 1, out_error);
 }
 
+int knob_set_persistence(struct knob *knob, const int64_t *modes, struct fly_error *out_error)
+{
+    struct wishes wishes = {.quantity = QUANTITY_PERSISTENCE};
+
+    for (size_t i = 0; i < knob->count; i++) {
+        wishes.wanted[i] = modes[i] >= 0;
+        if (wishes.wanted[i])
+            wishes.values[i] = setting_number(modes[i]);
+    }
+    return set_wishes(knob, &wishes, 1, out_error);
+}
+
 int knob_set_several(struct knob *knob, const int64_t *limits_mw, const struct workload_set *const *sets,
                      const int64_t *levels, struct fly_error *out_error)
 {

@@ -70,6 +70,13 @@ static bool holds(long long pid, const struct stat *lock)
     return found;
 }
 
+bool lock_holder_is(int lock, pid_t pid)
+{
+    struct stat status;
+
+    return fstat(lock, &status) == 0 && holds(pid, &status);
+}
+
 bool lock_holder_find(int lock, struct lock_holder *out_holder)
 {
     const struct dirent *entry;

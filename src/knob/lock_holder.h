@@ -21,6 +21,9 @@ struct lock_holder {
  */
 bool lock_holder_find(int lock, struct lock_holder *out_holder);
 
+/* Returns whether that process holds flock(2)'s lock on the open file. Thread-safe. */
+bool lock_holder_is(int lock, pid_t pid);
+
 /* Gives the real user of a process; false if the process is gone. */
 bool lock_holder_uid(pid_t pid, uid_t *out_uid);
 

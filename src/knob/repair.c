@@ -289,34 +289,41 @@ static bool is_in_use(const char *directory, const struct knob_options *options,
 }
 
 /* Repairs one entry, under the lock of its GPU. */
-static void repair_named(const char *directory, const struct knob_options *options,
-                         const struct device_list *list, const struct journal_name *name,
-                         struct repair *out_repair)
+static void repair_present(const char *directory, const struct knob_options *options,
+                           const struct device *device, const struct journal_name *name,
+                           struct repair *out_repair)
 {
-    size_t place = device_list_find(list, DEVICE_GPU, name->uuid);
     struct fly_error error;
     int lock;
 
-    *out_repair = repair_begin(name->kind, name->uuid);
-    /* A recording of a GPU is not the GPU. */
-    if (place >= list->count || list->devices[place].backend->set == NULL) {
-        repair_end_with(out_repair, REPAIR_ABSENT,
-                        "there is no GPU '%s' here now; its entry in the journal stays", name->uuid);
-        return;
-    }
     if (is_in_use(directory, options, name, out_repair))
         return;
-    if (stranger_lock_take(directory, options, &list->devices[place], &lock, &error) < 0) {
+    if (stranger_lock_take(directory, options, device, &lock, &error) < 0) {
         repair_end_with(out_repair, error.code == FLY_ESTATE ? REPAIR_IN_USE : REPAIR_FAILED, "%.300s",
                         error.text);
         return;
     }
     if (journal_exists(directory, name->kind, name->uuid))
-        repair_gpu(directory, options, &list->devices[place], name->kind, out_repair);
+        repair_gpu(directory, options, device, name->kind, out_repair);
     else
         repair_end_with(out_repair, REPAIR_UNNEEDED, "what was left on the GPU '%s' is put back already",
                         name->uuid);
     gpu_lock_release(lock);
+}
+
+static void repair_named(const char *directory, const struct knob_options *options,
+                         const struct device_list *list, const struct journal_name *name,
+                         struct repair *out_repair)
+{
+    size_t place = device_list_find(list, DEVICE_GPU, name->uuid);
+
+    *out_repair = repair_begin(name->kind, name->uuid);
+    /* A recording of a GPU is not the GPU. */
+    if (place < list->count && list->devices[place].backend->set != NULL)
+        repair_present(directory, options, &list->devices[place], name, out_repair);
+    else
+        repair_end_with(out_repair, REPAIR_ABSENT,
+                        "there is no GPU '%s' here now; its entry in the journal stays", name->uuid);
 }
 
 /*
@@ -358,20 +365,11 @@ static size_t list_absent(const char *directory, const struct device_list *list,
     return count;
 }
 
-int knob_repair(const struct knob_options *options, const struct device_list *list, bool kept,
-                struct repair *out_repairs, size_t maximum, struct fly_error *out_error)
+/* Repairs the entries of one directory; returns how many there are so far. */
+static int repair_directory(const char *directory, const struct knob_options *options,
+                            const struct device_list *list, bool kept, struct journal_name *names,
+                            struct repair *out_repairs, size_t maximum, int count)
 {
-    char directory[RUNTIME_PATH_MAX];
-    struct journal_name *names;
-    int count = 0, code = runtime_directory_find(options->runtime_directory, directory, out_error);
-
-    if (code < 0)
-        return code;
-    if (journal_list(directory, NULL, 0, out_error) < 0)
-        return FLY_EREAD;
-    names = calloc(DEVICES_MAX + ENTRIES_MAX, sizeof *names);
-    if (names == NULL)
-        return error_no_memory(out_error);
     /* Entries of sessions come first: what was turned over a kept setting goes back to that setting. */
     for (int kind = JOURNAL_TURNED; kind <= (kept ? JOURNAL_KEPT_2 : JOURNAL_TURNED_2); kind++) {
         size_t total = list_present(directory, list, (enum journal_kind)kind, names);
@@ -386,14 +384,66 @@ int knob_repair(const struct knob_options *options, const struct device_list *li
             count++;
         }
     }
+    return count;
+}
+
+int knob_repair(const struct knob_options *options, const struct device_list *list, bool kept,
+                struct repair *out_repairs, size_t maximum, struct fly_error *out_error)
+{
+    char directory[RUNTIME_PATH_MAX], daemon[RUNTIME_PATH_MAX];
+    struct journal_name *names;
+    int count = 0, code = runtime_directory_find(options->runtime_directory, directory, out_error);
+
+    if (code < 0)
+        return code;
+    if (journal_list(directory, NULL, 0, out_error) < 0)
+        return FLY_EREAD;
+    names = calloc(DEVICES_MAX + ENTRIES_MAX, sizeof *names);
+    if (names == NULL)
+        return error_no_memory(out_error);
+    /* What a daemon did for a session comes first: it knows the values, and root believes it. */
+    if (runtime_directory_look_daemon(directory, daemon))
+        count = repair_directory(daemon, options, list, kept, names, out_repairs, maximum, count);
+    count = repair_directory(directory, options, list, kept, names, out_repairs, maximum, count);
     free(names);
     return count;
 }
 
+int knob_repair_device(const struct knob_options *options, const struct device *device,
+                       struct repair *out_repairs, size_t maximum, struct fly_error *out_error)
+{
+    char directories[2][RUNTIME_PATH_MAX];
+    int count = 0, code = runtime_directory_find(options->runtime_directory, directories[1], out_error);
+    bool has_daemons = code == 0 && runtime_directory_look_daemon(directories[1], directories[0]);
+
+    for (int at = has_daemons ? 0 : 1; at < 2 && code == 0; at++) {
+        for (int kind = JOURNAL_TURNED; kind <= JOURNAL_TURNED_2; kind++) {
+            struct repair repair = repair_begin((enum journal_kind)kind, device->info.uuid);
+            struct journal_name name = {.kind = (enum journal_kind)kind};
+
+            if (!journal_exists(directories[at], name.kind, device->info.uuid))
+                continue;
+            snprintf(name.uuid, sizeof name.uuid, "%s", device->info.uuid);
+            repair_present(directories[at], options, device, &name, &repair);
+            if ((size_t)count < maximum)
+                out_repairs[count] = repair;
+            count++;
+        }
+    }
+    return code < 0 ? code : count;
+}
+
+static bool has_entries(const char *directory)
+{
+    return journal_has(directory, JOURNAL_TURNED) || journal_has(directory, JOURNAL_TURNED_2);
+}
+
 bool knob_repair_is_due(const struct knob_options *options)
 {
-    char directory[RUNTIME_PATH_MAX];
+    char directory[RUNTIME_PATH_MAX], daemon[RUNTIME_PATH_MAX];
 
-    return runtime_directory_look(options->runtime_directory, directory) &&
-           (journal_has(directory, JOURNAL_TURNED) || journal_has(directory, JOURNAL_TURNED_2));
+    if (!runtime_directory_look(options->runtime_directory, directory))
+        return false;
+    return has_entries(directory) ||
+           (runtime_directory_look_daemon(directory, daemon) && has_entries(daemon));
 }

@@ -9,11 +9,19 @@
 
 /*
  * Puts back what sessions that died left on the GPUs of the list; with `kept` also settings that
- * were meant to outlive their session. Returns how many entries there were, of which it describes
- * the first `maximum`, or a negative code: FLY_ESTATE, FLY_EPERM, FLY_EREAD.
+ * were meant to outlive their session. Also what this user's daemon left (runtime_directory.h). Returns how
+ * many entries there were, of which it describes the first `maximum`, or a negative code: FLY_ESTATE,
+ * FLY_EPERM, FLY_EREAD.
  */
 int knob_repair(const struct knob_options *options, const struct device_list *list, bool kept,
                 struct repair *out_repairs, size_t maximum, struct fly_error *out_error);
+
+/*
+ * Does so for one GPU, without kept settings. Returns how many entries it has, at most four, or a
+ * negative code.
+ */
+int knob_repair_device(const struct knob_options *options, const struct device *device,
+                       struct repair *out_repairs, size_t maximum, struct fly_error *out_error);
 
 /*
  * Returns whether knob_repair may have something to put back, not counting kept settings. It only

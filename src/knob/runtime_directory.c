@@ -16,6 +16,7 @@
 #include "base/file/file_system.h"
 
 static const char system_directory[] = "/run/flyball", fallback_directory[] = "/tmp/flyball-knobs";
+static const char daemon_name[] = "daemon";
 enum { SHARED_MODE = 01777, ASIDE_MAX = 64, UID_MAP_LINE = 64 };
 
 /* Used in place of an errno: root must not leave entries with somebody who can change them. */
@@ -180,4 +181,36 @@ bool runtime_directory_look(const char *given, char out_path[RUNTIME_PATH_MAX])
         return false;
     snprintf(out_path, RUNTIME_PATH_MAX, "%s", path);
     return true;
+}
+
+static bool daemon_path(const char *directory, char path[RUNTIME_PATH_MAX])
+{
+    return snprintf(path, RUNTIME_PATH_MAX, "%s/%s", directory, daemon_name) < RUNTIME_PATH_MAX;
+}
+
+bool runtime_directory_look_daemon(const char *directory, char out_path[RUNTIME_PATH_MAX])
+{
+    char path[RUNTIME_PATH_MAX];
+    struct stat status;
+
+    if (!daemon_path(directory, path) || lstat(path, &status) < 0 || !S_ISDIR(status.st_mode) ||
+        status.st_uid != geteuid())
+        return false;
+    memcpy(out_path, path, sizeof path);
+    return true;
+}
+
+int runtime_directory_of_daemon(const char *directory, char out_path[RUNTIME_PATH_MAX],
+                                struct fly_error *out_error)
+{
+    char path[RUNTIME_PATH_MAX];
+    int cause;
+
+    if (!daemon_path(directory, path))
+        return failed(directory, ENAMETOOLONG, out_error);
+    if (runtime_directory_look_daemon(directory, out_path))
+        return 0;
+    /* Somebody else may have put something there first. */
+    cause = runtime_directory_make_room(path);
+    return cause != 0 ? failed(path, cause, out_error) : use(path, S_IRWXU, out_path, out_error);
 }

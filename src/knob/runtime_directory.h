@@ -47,4 +47,12 @@ int runtime_directory_make_room(const char *path);
 /* Finds the directory without making it; false if it does not exist. */
 bool runtime_directory_look(const char *given, char out_path[RUNTIME_PATH_MAX]);
 
+/*
+ * "daemon" in that directory, for root alone: the journal of what a daemon turned for processes that hold the
+ * GPUs' locks themselves. The first makes it, the second only finds it. FLY_EPERM, FLY_EWRITE, FLY_ELIMIT.
+ */
+int runtime_directory_of_daemon(const char *directory, char out_path[RUNTIME_PATH_MAX],
+                                struct fly_error *out_error);
+bool runtime_directory_look_daemon(const char *directory, char out_path[RUNTIME_PATH_MAX]);
+
 #endif

@@ -212,13 +212,18 @@ static int check_mps(const struct turnable_options *options, const struct device
 int turnable_check(const struct turnable_options *options, const struct device *device,
                    struct fly_error *out_error)
 {
-    static int (*const checks[])(const struct turnable_options *, const struct device *,
-                                 struct fly_error *) = {
-        check_readonly, check_offer, check_mig, check_mps, check_processes,
+    static const struct {
+        int (*check)(const struct turnable_options *, const struct device *, struct fly_error *);
+        bool about_others;
+    } checks[] = {
+        {check_readonly, false}, {check_offer, false},    {check_mig, true},
+        {check_mps, true},       {check_processes, true},
     };
     int code = 0;
 
-    for (size_t i = 0; i < sizeof checks / sizeof checks[0] && code == 0; i++)
-        code = checks[i](options, device, out_error);
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0] && code == 0; i++) {
+        if (!checks[i].about_others || !options->overrules)
+            code = checks[i].check(options, device, out_error);
+    }
     return code;
 }

@@ -2,6 +2,7 @@
 #ifndef FLYBALL_KNOB_TURNABLE_H
 #define FLYBALL_KNOB_TURNABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -19,6 +20,7 @@ struct turnable_options {
     const char *mps_pipe_directory; /* the directory through which MPS is reached */
     const pid_t *allowed;           /* these and their descendants may compute there, */
     size_t allowed_count;           /* besides this process, its descendants and its ancestors */
+    bool overrules;                 /* others' work keeps nobody from turning: for an operator */
 };
 
 /*
