@@ -65,6 +65,6 @@ int audit_reopen(struct audit *audit, struct fly_error *out_error);
 void audit_write(struct audit *audit, const struct audit_event *event);
 
 /* Returns how many lines could not be written. */
-uint64_t audit_lost(const struct audit *audit);
+uint64_t audit_lost(struct audit *audit);
 
 #endif

@@ -327,6 +327,15 @@ size_t lease_table_list(const struct lease_table *table, struct lease *out_lease
     return table->count;
 }
 
+void lease_table_visit(const struct lease_table *table, size_t gpu,
+                       void (*visit)(void *state, const struct lease *lease), void *state)
+{
+    for (size_t i = 0; gpu < LEASE_GPUS_MAX && i < table->count; i++) {
+        if (has_gpu(&table->leases[i], &gpu))
+            visit(state, &table->leases[i]);
+    }
+}
+
 /* Joins a lease's wish to the effect: of what has an order, the lower. */
 static void join(struct lease_wish *effect, const struct lease_ask *ask)
 {
@@ -340,16 +349,19 @@ static void join(struct lease_wish *effect, const struct lease_ask *ask)
     lease_wish_add(effect, &wish);
 }
 
+static void join_lease(void *state, const struct lease *lease)
+{
+    struct lease_effect *effect = state;
+
+    join(&effect->wish, &lease->ask);
+    effect->leases++;
+}
+
 void lease_table_effect(const struct lease_table *table, size_t gpu, struct lease_effect *out_effect)
 {
     struct lease_effect effect = {.leases = 0};
 
-    for (size_t i = 0; gpu < LEASE_GPUS_MAX && i < table->count; i++) {
-        if (!has_gpu(&table->leases[i], &gpu))
-            continue;
-        join(&effect.wish, &table->leases[i].ask);
-        effect.leases++;
-    }
+    lease_table_visit(table, gpu, join_lease, &effect);
     if ((effect.wish.asked & QUANTITY_BIT(QUANTITY_POWER_LIMIT)) != 0)
         effect.wish.limit_mw = lease_bounds_clip(&table->bounds[gpu], effect.wish.limit_mw);
     *out_effect = effect;

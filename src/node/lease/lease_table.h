@@ -169,6 +169,10 @@ int lease_table_find(const struct lease_table *table, const char *id, struct lea
 /* Lists leases, the oldest first, at most `maximum`; returns how many there are. */
 size_t lease_table_list(const struct lease_table *table, struct lease *out_leases, size_t maximum);
 
+/* Calls `visit` for each lease on a GPU, the oldest first. */
+void lease_table_visit(const struct lease_table *table, size_t gpu,
+                       void (*visit)(void *state, const struct lease *lease), void *state);
+
 /* Gives what the leases of a GPU come to. */
 void lease_table_effect(const struct lease_table *table, size_t gpu, struct lease_effect *out_effect);
 

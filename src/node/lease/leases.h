@@ -101,6 +101,7 @@ struct lease_request {
 /* A GPU as its hand sees it. */
 struct leases_gpu {
     size_t leases;
+    bool ready;                /* what earlier sessions left is put back */
     bool turned;               /* a knob stands elsewhere than before the leases */
     bool for_process;          /* the holder itself has the lock */
     double busy_s;             /* for how long the hand has been at one call; 0: it waits for work */

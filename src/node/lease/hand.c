@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread of a GPU: waits for work, does it, and looks after what it has turned. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/thread/left_threads.h"
+#include "node/lease/leases_private.h"
+
+enum { LOOK_MS = 500 };
+static const double repair_again_s = 1;
+
+/* Tells others that the hand is at a call that may hang; returns false if it is to make none now. */
+static bool begin_call(struct hand *hand)
+{
+    struct leases *leases = hand->leases;
+    bool may;
+
+    pthread_mutex_lock(&leases->lock);
+    may = !leases->released && !leases->stopping;
+    hand->busy = may;
+    hand->busy_since = mono_now();
+    pthread_mutex_unlock(&leases->lock);
+    return may;
+}
+
+static void see(struct hand *hand)
+{
+    struct leases_gpu *seen = &hand->seen;
+
+    memset(&seen->report, 0, sizeof seen->report);
+    if (hand->knob != NULL)
+        seen->report = *knob_report(hand->knob, 0);
+    seen->for_process = hand->for_process;
+    seen->ready = hand->repaired;
+    seen->turned = hand->knob != NULL && (seen->report.state == KNOB_TURNED ||
+                                          ((hand->made.asked & QUANTITY_BIT(QUANTITY_PERSISTENCE)) != 0 &&
+                                           hand->made.persistence != hand->persistence_before));
+}
+
+static void end_call(struct hand *hand)
+{
+    struct leases *leases = hand->leases;
+
+    pthread_mutex_lock(&leases->lock);
+    hand->busy = false;
+    see(hand);
+    pthread_cond_broadcast(&leases->changed);
+    pthread_mutex_unlock(&leases->lock);
+}
+
+/* For how long there is nothing to do unless somebody wakes the hand; -1: for ever. */
+static int idle_ms(const struct hand *hand)
+{
+    double left_s;
+
+    if (hand->knob != NULL)
+        return LOOK_MS;
+    if (hand->repaired)
+        return -1;
+    left_s = mono_elapsed_s(mono_now(), hand->repair_after);
+    return left_s > 0 ? (int)(left_s * 1e3) + 1 : 0;
+}
+
+/* Waits for a new version, for the end of the guard, or until it is time to look. */
+static void wait_for_work(struct hand *hand)
+{
+    struct pollfd wanted[] = {{.fd = hand->wake, .events = POLLIN},
+                              {.fd = hand->knob != NULL ? knob_watch_fd(hand->knob) : -1, .events = POLLIN}};
+    uint64_t count;
+
+    if (poll(wanted, 2, idle_ms(hand)) > 0 && wanted[0].revents != 0)
+        (void)!read(hand->wake, &count, sizeof count);
+}
+
+/* Takes the newest version, if it is not carried out yet. */
+static bool take_job(struct hand *hand, struct hand_job *out_job)
+{
+    struct leases *leases = hand->leases;
+    bool is_new;
+
+    pthread_mutex_lock(&leases->lock);
+    is_new = hand->wanted != hand->done;
+    leases_job(leases, hand, out_job);
+    if (is_new) {
+        hand->busy = true;
+        hand->busy_since = mono_now();
+    }
+    pthread_mutex_unlock(&leases->lock);
+    hand->newest = out_job->newest;
+    return is_new;
+}
+
+static void report(struct hand *hand, const struct hand_job *job, int code, const struct fly_error *error)
+{
+    struct leases *leases = hand->leases;
+
+    pthread_mutex_lock(&leases->lock);
+    hand->done = job->version;
+    hand->code = code;
+    hand->error = *error;
+    pthread_mutex_unlock(&leases->lock);
+    end_call(hand);
+}
+
+static bool is_foreign(const struct hand *hand)
+{
+    return hand->knob != NULL && knob_report(hand->knob, 0)->state == KNOB_FOREIGN;
+}
+
+static void do_job(struct hand *hand, const struct hand_job *job)
+{
+    struct fly_error error = {.code = 0};
+    int code = hand_carry_out(hand, job, &error);
+
+    if (is_foreign(hand))
+        leases_fail_gpu(hand->leases, hand->gpu, LEASE_END_FOREIGN, error.text);
+    else if (code < 0 && !job->awaited)
+        leases_fail_gpu(hand->leases, hand->gpu, LEASE_END_FAILED, error.text);
+    report(hand, job, code, &error);
+}
+
+/* Ends the leases of a GPU that another program turned, and has a dead guard replaced. */
+static void look_after(struct hand *hand)
+{
+    struct fly_error error;
+
+    if (hand->knob == NULL || knob_check(hand->knob, &error) == 0)
+        return;
+    if (is_foreign(hand)) {
+        leases_fail_gpu(hand->leases, hand->gpu, LEASE_END_FOREIGN, error.text);
+        return;
+    }
+    /* Its guard was killed, and the session has put everything back: another one turns again. */
+    leases_tell(hand->leases, "GPU %zu: %s", hand->gpu, error.text);
+    hand_let_go(hand);
+    pthread_mutex_lock(&hand->leases->lock);
+    leases_bump(hand->leases, (uint64_t)1 << hand->gpu, false);
+    pthread_mutex_unlock(&hand->leases->lock);
+}
+
+static void tell_repair(struct hand *hand, const struct repair *repair)
+{
+    const struct audit_event event = {.what = AUDIT_REPAIR,
+                                      .code = repair->end == REPAIR_FAILED ? FLY_EREAD : 0,
+                                      .why = repair->text,
+                                      .gpu = repair->uuid};
+
+    leases_tell(hand->leases, "%s", repair->text);
+    audit_write(hand->leases->options.audit, &event);
+}
+
+/* Returns whether it need not be tried again. */
+static bool repair_now(struct hand *hand)
+{
+    struct repair repairs[JOURNAL_KIND_COUNT];
+    struct fly_error error;
+    bool is_done = true;
+    int count;
+
+    if (hand_borrow(hand, &error) < 0)
+        return false;
+    count = knob_repair_device(&hand->leases->knob, hand->device, repairs, JOURNAL_KIND_COUNT, &error);
+    if (count < 0)
+        leases_tell(hand->leases, "%s", error.text);
+    for (int i = 0; i < count && i < JOURNAL_KIND_COUNT; i++) {
+        is_done = is_done && repairs[i].end != REPAIR_FAILED;
+        if (repairs[i].end != REPAIR_IN_USE)
+            tell_repair(hand, &repairs[i]);
+    }
+    return is_done && count >= 0;
+}
+
+/* Puts back what earlier sessions left, if that is due. */
+static void repair(struct hand *hand)
+{
+    if (hand->repaired || hand->knob != NULL || mono_elapsed_s(hand->repair_after, mono_now()) < 0)
+        return;
+    if (begin_call(hand)) {
+        hand->repaired = repair_now(hand);
+        hand_give_back(hand);
+        end_call(hand);
+    }
+    hand->repair_after = mono_after_s(mono_now(), repair_again_s);
+}
+
+/* Returns whether the hand may end: the daemon does, and all is back. */
+static bool is_over(struct hand *hand)
+{
+    struct leases *leases = hand->leases;
+    bool over;
+
+    pthread_mutex_lock(&leases->lock);
+    over = leases->stopping && hand->wanted == hand->done && hand->knob == NULL;
+    if (over) {
+        hand->ended = true;
+        if (hand->left)
+            left_threads_remove();
+        pthread_cond_broadcast(&leases->changed);
+    }
+    pthread_mutex_unlock(&leases->lock);
+    return over;
+}
+
+void *hand_run(void *state)
+{
+    struct hand *hand = state;
+    struct hand_job job;
+
+    do {
+        repair(hand);
+        while (take_job(hand, &job))
+            do_job(hand, &job);
+        if (hand->knob != NULL && begin_call(hand)) {
+            look_after(hand);
+            end_call(hand);
+        }
+        if (is_over(hand))
+            break;
+        wait_for_work(hand);
+    } while (true);
+    return NULL;
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leases as callers see them: asked for, waited for, and ended. */
+#include "node/lease/leases.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/error.h"
+#include "base/thread/mono_wait.h"
+#include "node/lease/leases_private.h"
+
+enum { ID_BYTES = 16 };
+
+static void make_id(char id[LEASE_ID_MAX])
+{
+    unsigned char bytes[ID_BYTES];
+
+    while (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) {
+    }
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(id + 2 * i, LEASE_ID_MAX - 2 * i, "%02x", bytes[i]);
+}
+
+/* Looks whether the hands of these GPUs take work. Under the lock. */
+static int check_hands(const struct leases *leases, uint64_t gpus, struct fly_error *out_error)
+{
+    if (leases->stopping || leases->released)
+        return error_set(out_error, FLY_EBUSY, "no knob is leased now: %s; try again later",
+                         leases->stopping ? "the daemon ends" : "the operator has released the GPUs");
+    for (size_t i = 0; i < leases->hand_count; i++) {
+        const struct hand *hand = &leases->hands[i];
+        double busy_s = hand->busy ? mono_elapsed_s(hand->busy_since, mono_now()) : 0;
+
+        if ((gpus >> i & 1) != 0 && busy_s > leases->patience_s)
+            return error_set(
+                out_error, FLY_EBUSY,
+                "the driver of GPU %zu has not answered for %.0f s, so nothing is turned there; see "
+                "'flyball doctor'",
+                i, busy_s);
+    }
+    return 0;
+}
+
+/* Looks how far a hand is: 1: not yet there. */
+static int look_at(const struct hand *hand, uint64_t version, struct fly_error *out_error)
+{
+    if (hand->done < version)
+        return 1;
+    return hand->code < 0 ? error_set(out_error, hand->code, "%s", hand->error.text) : 0;
+}
+
+/*
+ * Waits until these GPUs are as the version says. Returns 0, the error of the first that failed, or
+ * FLY_EUNSURE. Under the lock.
+ */
+static int wait_for(struct leases *leases, uint64_t gpus, uint64_t version, double patience_s,
+                    struct fly_error *out_error)
+{
+    struct mono_time until = mono_after_s(mono_now(), patience_s);
+    int code = 0;
+
+    for (size_t i = 0; i < leases->hand_count; i++) {
+        int one = (gpus >> i & 1) != 0 ? look_at(&leases->hands[i], version, NULL) : 0;
+
+        while (one > 0 && mono_wait(&leases->changed, &leases->lock, until))
+            one = look_at(&leases->hands[i], version, NULL);
+        one = (gpus >> i & 1) != 0 ? look_at(&leases->hands[i], version, code == 0 ? out_error : NULL) : 0;
+        if (one > 0 && code != FLY_EUNSURE)
+            code =
+                error_set(out_error, FLY_EUNSURE,
+                          "the driver of GPU %zu has not answered within %g s; the GPU is put back when it "
+                          "does",
+                          i, patience_s);
+        else if (one < 0 && code == 0)
+            code = one;
+    }
+    return code;
+}
+
+/* Watches the holder's process for as long as the lease lasts; takes the holder. Under the lock. */
+static void tend(struct leases *leases, const char *id, struct holder *holder)
+{
+    for (size_t i = 0; i < leases->maximum; i++) {
+        if (leases->tended[i].id[0] != '\0')
+            continue;
+        snprintf(leases->tended[i].id, LEASE_ID_MAX, "%s", id);
+        leases->tended[i].holder = *holder;
+        return;
+    }
+    holder_close(holder);
+}
+
+/* Takes back a lease whose wish could not be carried out, and waits until that is undone. Under the lock. */
+static void take_back(struct leases *leases, const struct lease *lease, int code)
+{
+    struct lease ended;
+    uint64_t version;
+
+    if (lease_table_end(leases->table, lease->id, &ended, NULL) < 0)
+        return;
+    leases_forget(leases, &ended, 1);
+    version = leases->version;
+    if (code != FLY_EUNSURE)
+        wait_for(leases, lease->ask.gpus, version, leases->patience_s, NULL);
+}
+
+/* Grants, and waits until it is carried out. Under the lock. */
+static int grant(struct leases *leases, const struct lease_ask *ask, struct holder *holder,
+                 struct lease *lease, struct fly_error *out_error)
+{
+    char id[LEASE_ID_MAX];
+    struct lease granted;
+    int code = check_hands(leases, ask->gpus, out_error);
+
+    make_id(id);
+    if (code == 0)
+        code = lease_table_grant(leases->table, ask, boot_now(), id, &granted, out_error);
+    if (code < 0) {
+        holder_close(holder);
+        return code;
+    }
+    if (ask->holder.pid != 0)
+        tend(leases, id, holder);
+    code = wait_for(leases, ask->gpus, leases_bump(leases, ask->gpus, true), leases->patience_s, out_error);
+    if (code == 0)
+        code = lease_table_find(leases->table, id, lease, out_error);
+    else
+        take_back(leases, &granted, code);
+    return code;
+}
+
+static void log_asked(struct leases *leases, enum audit_what what, const struct lease_holder *holder,
+                      const char *id, int code, const struct fly_error *error)
+{
+    const struct audit_event event = {
+        .what = what, .code = code, .why = code < 0 ? error->text : NULL, .holder = holder, .lease = id};
+
+    audit_write(leases->options.audit, &event);
+}
+
+/* Makes the ask of a request, and opens the holder's process. */
+static int prepare(const struct lease_request *request, struct lease_ask *out_ask, struct holder *out_holder,
+                   struct fly_error *out_error)
+{
+    struct lease_ask ask = {.holder = request->holder,
+                            .gpus = request->gpus,
+                            .wish = request->wish,
+                            .bounds = request->bounds,
+                            .overrules = request->overrules};
+    int code = 0;
+
+    *out_holder = (struct holder){.fd = -1};
+    if (request->expires_s > 0)
+        ask.expiry = boot_after_s(boot_now(), request->expires_s);
+    if (ask.holder.pid != 0)
+        code = holder_open(ask.holder.pid, ask.holder.uid, request->born_before_ticks, out_holder, out_error);
+    if (code == 0 && ask.holder.start_ticks != 0 && ask.holder.start_ticks != out_holder->start_ticks) {
+        holder_close(out_holder);
+        code =
+            error_set(out_error, FLY_ENOTFOUND, "the process %lld has ended; ask again from one that lives",
+                      (long long)ask.holder.pid);
+    }
+    if (code == 0)
+        ask.holder.start_ticks = out_holder->start_ticks;
+    *out_ask = ask;
+    return code;
+}
+
+int leases_grant(struct leases *leases, const struct lease_request *request, struct lease *out_lease,
+                 struct fly_error *out_error)
+{
+    struct fly_error local, *error = out_error != NULL ? out_error : &local;
+    struct lease_ask ask;
+    struct holder holder;
+    struct lease lease = {.id = ""};
+    int code;
+
+    leases_tick(leases);
+    code = prepare(request, &ask, &holder, error);
+    if (code == 0) {
+        pthread_mutex_lock(&leases->lock);
+        code = grant(leases, &ask, &holder, &lease, error);
+        pthread_mutex_unlock(&leases->lock);
+    }
+    log_asked(leases, AUDIT_GRANT, &ask.holder, lease.id, code, error);
+    if (code == 0)
+        *out_lease = lease;
+    return code;
+}
+
+/* Whether a lease is this caller's: of the same user, and by the same token. NULL is the operator. */
+static bool is_of(const struct lease *lease, const struct lease_holder *by)
+{
+    const struct lease_holder *holder = &lease->ask.holder;
+
+    return by == NULL || (holder->uid == by->uid && strcmp(holder->token, by->token) == 0 &&
+                          (by->uid != LEASE_NOBODY || by->token[0] != '\0'));
+}
+
+static int find_own(const struct leases *leases, const char *id, const struct lease_holder *by,
+                    struct lease *out_lease, struct fly_error *out_error)
+{
+    int code = lease_table_find(leases->table, id, out_lease, out_error);
+
+    if (code == 0 && !is_of(out_lease, by))
+        code = error_set(out_error, FLY_ENOTFOUND, "there is no lease '%.40s' of yours", id);
+    return code;
+}
+
+/* Changes the wish, and waits; after a failure it is as before. Under the lock. */
+static int change(struct leases *leases, const struct lease *before, const struct lease_wish *wish,
+                  struct lease *out_lease, struct fly_error *out_error)
+{
+    uint64_t gpus = before->ask.gpus;
+    struct lease lease;
+    int code = check_hands(leases, gpus, out_error);
+
+    if (code == 0)
+        code = lease_table_change(leases->table, before->id, wish, boot_now(), &lease, out_error);
+    if (code < 0)
+        return code;
+    code = wait_for(leases, gpus, leases_bump(leases, gpus, true), leases->patience_s, out_error);
+    if (code == 0)
+        return lease_table_find(leases->table, before->id, out_lease, out_error);
+    if (code == FLY_EUNSURE ||
+        lease_table_change(leases->table, before->id, &before->ask.wish, boot_now(), &lease, NULL) < 0)
+        take_back(leases, before, code);
+    else
+        wait_for(leases, gpus, leases_bump(leases, gpus, false), leases->patience_s, NULL);
+    return code;
+}
+
+int leases_change(struct leases *leases, const char *id, const struct lease_holder *by,
+                  const struct lease_wish *wish, struct lease *out_lease, struct fly_error *out_error)
+{
+    struct fly_error local, *error = out_error != NULL ? out_error : &local;
+    struct lease before;
+    int code;
+
+    pthread_mutex_lock(&leases->lock);
+    code = find_own(leases, id, by, &before, error);
+    if (code == 0)
+        code = change(leases, &before, wish, out_lease, error);
+    pthread_mutex_unlock(&leases->lock);
+    log_asked(leases, AUDIT_CHANGE, by, id, code, error);
+    return code;
+}
+
+int leases_renew(struct leases *leases, const char *id, const struct lease_holder *by, double expires_s,
+                 struct lease *out_lease, struct fly_error *out_error)
+{
+    struct boot_time now = boot_now(), expiry = {0};
+    struct lease lease;
+    int code;
+
+    if (expires_s > 0)
+        expiry = boot_after_s(now, expires_s);
+    pthread_mutex_lock(&leases->lock);
+    code = find_own(leases, id, by, &lease, out_error);
+    if (code == 0)
+        code = lease_table_renew(leases->table, id, expiry, now, out_lease, out_error);
+    pthread_mutex_unlock(&leases->lock);
+    return code;
+}
+
+int leases_end(struct leases *leases, const char *id, const struct lease_holder *by,
+               struct fly_error *out_error)
+{
+    struct lease lease;
+    int code;
+
+    pthread_mutex_lock(&leases->lock);
+    code = find_own(leases, id, by, &lease, out_error);
+    if (code == 0)
+        code = lease_table_end(leases->table, id, &lease, out_error);
+    if (code < 0) {
+        pthread_mutex_unlock(&leases->lock);
+        return code;
+    }
+    leases_forget(leases, &lease, 1);
+    code = wait_for(leases, lease.ask.gpus, leases->version, leases->patience_s, out_error);
+    pthread_mutex_unlock(&leases->lock);
+    leases_announce(leases, &lease, 1, LEASE_END_GIVEN_BACK, NULL);
+    return code == FLY_EUNSURE ? code : 0;
+}
+
+/* ---- for clients that know no leases ---- */
+
+struct plain_search {
+    const struct lease_holder *holder;
+    struct lease own;     /* of this client */
+    struct lease another; /* of another process of the same user */
+};
+
+static void search(void *state, const struct lease *lease)
+{
+    struct plain_search *found = state;
+    const struct lease_holder *holder = &lease->ask.holder;
+
+    if (lease->ask.plain && lease_holder_is(holder, found->holder))
+        found->own = *lease;
+    else if (holder->uid == found->holder->uid && holder->uid != LEASE_NOBODY)
+        found->another = *lease;
+}
+
+/* Whether all that is asked for stands because of that lease. */
+static bool stands_already(const struct lease *lease, const struct lease_wish *wish)
+{
+    return lease->id[0] != '\0' && (wish->asked & ~lease->ask.wish.asked) == 0 &&
+           lease_wish_agrees(&lease->ask.wish, wish, LEASE_QUANTITIES);
+}
+
+/* Changes the client's lease on one GPU. Under the lock. */
+static int turn_own(struct leases *leases, const struct lease *own, const struct lease_wish *added,
+                    quantity_set dropped, struct fly_error *out_error)
+{
+    struct lease_wish wish = own->ask.wish;
+    struct lease lease;
+
+    wish.asked &= ~dropped;
+    lease_wish_add(&wish, added);
+    if (wish.asked != 0)
+        return change(leases, own, &wish, &lease, out_error);
+    if (lease_table_end(leases->table, own->id, &lease, NULL) < 0)
+        return 0;
+    leases_forget(leases, &lease, 1);
+    return wait_for(leases, own->ask.gpus, leases->version, leases->patience_s, out_error);
+}
+
+/* Ends the client's lease if its knobs are where they were before. Under the lock. */
+static void end_if_back(struct leases *leases, size_t gpu, const struct lease_holder *holder)
+{
+    struct plain_search found = {.holder = holder};
+    struct lease ended;
+
+    lease_table_visit(leases->table, gpu, search, &found);
+    if (found.own.id[0] == '\0' || leases->hands[gpu].seen.turned ||
+        lease_table_end(leases->table, found.own.id, &ended, NULL) < 0)
+        return;
+    leases_forget(leases, &ended, 1);
+    wait_for(leases, ended.ask.gpus, leases->version, leases->patience_s, NULL);
+}
+
+/* Turns one GPU; takes the holder. Under the lock. */
+static int turn_gpu(struct leases *leases, size_t gpu, const struct lease_ask *ask, quantity_set dropped,
+                    struct holder *holder, struct fly_error *out_error)
+{
+    struct plain_search found = {.holder = &ask->holder};
+    struct lease lease;
+    int code = 0;
+
+    lease_table_visit(leases->table, gpu, search, &found);
+    if (found.own.id[0] == '\0' && ask->wish.asked != 0 && !stands_already(&found.another, &ask->wish)) {
+        struct lease_ask one = *ask;
+
+        one.gpus = (uint64_t)1 << gpu;
+        one.plain = true;
+        code = grant(leases, &one, holder, &lease, out_error);
+    } else {
+        holder_close(holder);
+        if (found.own.id[0] != '\0')
+            code = turn_own(leases, &found.own, &ask->wish, dropped, out_error);
+    }
+    if (code == 0)
+        end_if_back(leases, gpu, &ask->holder);
+    return code;
+}
+
+int leases_turn(struct leases *leases, const struct lease_request *request, quantity_set dropped,
+                struct fly_error *out_error)
+{
+    struct fly_error local, *error = out_error != NULL ? out_error : &local;
+    int code = 0;
+
+    leases_tick(leases);
+    for (size_t gpu = 0; gpu < leases->hand_count && code == 0; gpu++) {
+        struct lease_ask ask;
+        struct holder holder;
+
+        if ((request->gpus >> gpu & 1) == 0)
+            continue;
+        code = prepare(request, &ask, &holder, error);
+        if (code < 0)
+            continue;
+        pthread_mutex_lock(&leases->lock);
+        code = turn_gpu(leases, gpu, &ask, dropped, &holder, error);
+        pthread_mutex_unlock(&leases->lock);
+    }
+    log_asked(leases, AUDIT_CHANGE, &request->holder, NULL, code, error);
+    return code;
+}

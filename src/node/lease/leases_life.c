@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of leases: hands begin and end, leases end by what happens to their holders. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/thread/left_threads.h"
+#include "base/thread/mono_wait.h"
+#include "base/thread/quiet_thread.h"
+#include "node/lease/leases_private.h"
+
+enum { LEASES_MAXIMUM = 256 };
+static const double default_patience_s = 5;
+static const char daemon_program[] = "flyballd", no_way[] = "";
+
+/* The daemon turns by the driver alone, unless it is told: it would ask itself. */
+static struct knob_options session_options(const struct knob_options *given)
+{
+    struct knob_options options = *given;
+
+    options.program = daemon_program;
+    options.kept = false;
+    options.allowed = NULL;
+    options.allowed_count = 0;
+    options.daemon = no_way;
+    if (options.commands == NULL)
+        options.commands = no_way;
+    return options;
+}
+
+static void free_leases(struct leases *leases)
+{
+    for (size_t i = 0; i < leases->hand_count; i++) {
+        if (leases->hands[i].wake >= 0)
+            close(leases->hands[i].wake);
+    }
+    for (size_t i = 0; leases->tended != NULL && i < leases->maximum; i++) {
+        if (leases->tended[i].id[0] != '\0')
+            holder_close(&leases->tended[i].holder);
+    }
+    free(leases->tended);
+    lease_table_free(leases->table);
+    pthread_mutex_destroy(&leases->lock);
+    pthread_cond_destroy(&leases->changed);
+    free(leases);
+}
+
+static int start_hand(struct leases *leases, size_t gpu, struct fly_error *out_error)
+{
+    struct hand *hand = &leases->hands[gpu];
+
+    *hand = (struct hand){.leases = leases, .gpu = gpu, .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    if (hand->wake < 0 || !quiet_thread_start(&hand->thread, hand_run, hand)) {
+        hand->ended = true;
+        hand->thread = pthread_self();
+        return error_set(out_error, FLY_ENOMEM,
+                         "the thread for GPU %zu cannot be started; free some memory or descriptors", gpu);
+    }
+    return 0;
+}
+
+/* Makes what the hands share. */
+static int prepare(struct leases *leases, const struct leases_options *options, struct fly_error *out_error)
+{
+    struct lease_table_options table = options->table;
+
+    pthread_mutex_init(&leases->lock, NULL);
+    mono_cond_init(&leases->changed);
+    leases->options = *options;
+    leases->knob = session_options(options->knob);
+    leases->patience_s = options->patience_s > 0 ? options->patience_s : default_patience_s;
+    leases->maximum = table.maximum != 0 ? table.maximum : LEASES_MAXIMUM;
+    table.gpu_count = options->gpu_count;
+    table.maximum = leases->maximum;
+    leases->tended = calloc(leases->maximum, sizeof *leases->tended);
+    if (leases->tended == NULL)
+        return error_no_memory(out_error);
+    return lease_table_new(&table, &leases->table, out_error);
+}
+
+int leases_open(const struct leases_options *options, struct leases **out_leases, struct fly_error *out_error)
+{
+    struct leases *leases;
+    int code;
+
+    if (options->gpu_count > LEASE_GPUS_MAX)
+        return error_set(out_error, FLY_ELIMIT, "%zu GPUs are more than the %d that can be leased",
+                         options->gpu_count, LEASE_GPUS_MAX);
+    leases = calloc(1, sizeof *leases + options->gpu_count * sizeof leases->hands[0]);
+    if (leases == NULL)
+        return error_no_memory(out_error);
+    code = prepare(leases, options, out_error);
+    if (code < 0) {
+        free_leases(leases);
+        return code;
+    }
+    for (size_t i = 0; i < options->gpu_count && code == 0; i++) {
+        leases->hand_count++;
+        code = start_hand(leases, i, out_error);
+    }
+    if (code < 0)
+        leases_close(leases, leases->patience_s);
+    else
+        *out_leases = leases;
+    return code;
+}
+
+static bool always(const struct lease *lease, const void *state)
+{
+    (void)lease;
+    (void)state;
+    return true;
+}
+
+/* Waits until each hand is done, or with `ended` until its thread is. Returns whether all are. Under the
+ * lock. */
+static bool wait_for_hands(struct leases *leases, bool ended, struct mono_time until)
+{
+    for (size_t i = 0; i < leases->hand_count; i++) {
+        const struct hand *hand = &leases->hands[i];
+
+        while (ended ? !hand->ended : hand->done != hand->wanted || hand->busy) {
+            if (!mono_wait(&leases->changed, &leases->lock, until))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Leaves behind the threads that hang; the others are waited for. Under the lock, which it gives back. */
+static void part(struct leases *leases, bool all)
+{
+    for (size_t i = 0; i < leases->hand_count && !all; i++) {
+        struct hand *hand = &leases->hands[i];
+
+        hand->left = !hand->ended;
+        if (hand->left)
+            left_threads_add();
+    }
+    pthread_mutex_unlock(&leases->lock);
+    for (size_t i = 0; i < leases->hand_count; i++) {
+        struct hand *hand = &leases->hands[i];
+
+        if (pthread_equal(hand->thread, pthread_self()))
+            continue;
+        if (hand->left)
+            pthread_detach(hand->thread);
+        else
+            pthread_join(hand->thread, NULL);
+    }
+}
+
+int leases_close(struct leases *leases, double most_s)
+{
+    bool all;
+
+    if (leases == NULL)
+        return 0;
+    pthread_mutex_lock(&leases->lock);
+    leases->stopping = true;
+    pthread_mutex_unlock(&leases->lock);
+    leases_end_if(leases, always, NULL, LEASE_END_CLOSED, NULL);
+    pthread_mutex_lock(&leases->lock);
+    leases_bump(leases, UINT64_MAX, false);
+    all = wait_for_hands(leases, true, mono_after_s(mono_now(), most_s));
+    part(leases, all);
+    /* A thread that is left behind works with this memory. */
+    if (all)
+        free_leases(leases);
+    return all ? 0 : FLY_EUNSURE;
+}
+
+static bool has_connection(const struct lease *lease, const void *connection)
+{
+    return lease->ask.holder.connection == *(const uint64_t *)connection;
+}
+
+void leases_connection_closed(struct leases *leases, uint64_t connection)
+{
+    if (connection != 0)
+        leases_end_if(leases, has_connection, &connection, LEASE_END_CONNECTION, NULL);
+}
+
+static bool is_late(const struct lease *lease, const void *now)
+{
+    return lease->ask.expiry.ns != 0 && lease->ask.expiry.ns <= ((const struct boot_time *)now)->ns;
+}
+
+static bool is_dead(const struct lease *lease, const void *state)
+{
+    const struct leases *leases = state;
+
+    for (size_t i = 0; i < leases->maximum; i++) {
+        if (strcmp(leases->tended[i].id, lease->id) == 0)
+            return !holder_lives(&leases->tended[i].holder);
+    }
+    return false;
+}
+
+void leases_tick(struct leases *leases)
+{
+    struct boot_time now = boot_now();
+
+    leases_end_if(leases, is_dead, leases, LEASE_END_PROCESS, NULL);
+    leases_end_if(leases, is_late, &now, LEASE_END_LATE, NULL);
+}
+
+size_t leases_list(struct leases *leases, struct lease *out_leases, size_t maximum)
+{
+    size_t count;
+
+    pthread_mutex_lock(&leases->lock);
+    count = lease_table_list(leases->table, out_leases, maximum);
+    pthread_mutex_unlock(&leases->lock);
+    return count;
+}
+
+int leases_find(struct leases *leases, const char *id, struct lease *out_lease, struct fly_error *out_error)
+{
+    int code;
+
+    pthread_mutex_lock(&leases->lock);
+    code = lease_table_find(leases->table, id, out_lease, out_error);
+    pthread_mutex_unlock(&leases->lock);
+    return code;
+}
+
+void leases_look(struct leases *leases, size_t gpu, struct leases_gpu *out_gpu)
+{
+    const struct hand *hand = &leases->hands[gpu];
+    struct lease_effect effect;
+
+    pthread_mutex_lock(&leases->lock);
+    *out_gpu = hand->seen;
+    lease_table_effect(leases->table, gpu, &effect);
+    out_gpu->leases = effect.leases;
+    out_gpu->wish = effect.wish;
+    out_gpu->busy_s = hand->busy ? mono_elapsed_s(hand->busy_since, mono_now()) : 0;
+    pthread_mutex_unlock(&leases->lock);
+}
+
+void leases_bound(struct leases *leases, size_t gpu, const struct lease_bounds *bounds)
+{
+    if (gpu >= leases->hand_count)
+        return;
+    pthread_mutex_lock(&leases->lock);
+    lease_table_bound(leases->table, gpu, bounds);
+    leases_bump(leases, (uint64_t)1 << gpu, false);
+    pthread_mutex_unlock(&leases->lock);
+}
+
+void leases_rule(struct leases *leases, enum lease_rule rule)
+{
+    pthread_mutex_lock(&leases->lock);
+    lease_table_rule(leases->table, rule);
+    pthread_mutex_unlock(&leases->lock);
+}
+
+int leases_release(struct leases *leases, double most_s, struct fly_error *out_error)
+{
+    bool all;
+
+    pthread_mutex_lock(&leases->lock);
+    leases->released = true;
+    pthread_mutex_unlock(&leases->lock);
+    leases_end_if(leases, always, NULL, LEASE_END_RELEASED, NULL);
+    pthread_mutex_lock(&leases->lock);
+    all = wait_for_hands(leases, false, mono_after_s(mono_now(), most_s));
+    pthread_mutex_unlock(&leases->lock);
+    if (all)
+        return 0;
+    return error_set(
+        out_error, FLY_EUNSURE,
+        "a driver has not answered within %g s, so not all GPUs are put back; look at the log, and "
+        "try again",
+        most_s);
+}
+
+void leases_resume(struct leases *leases)
+{
+    pthread_mutex_lock(&leases->lock);
+    leases->released = false;
+    pthread_mutex_unlock(&leases->lock);
+}

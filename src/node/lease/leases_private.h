@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_NODE_LEASE_LEASES_PRIVATE_H
+#define FLYBALL_NODE_LEASE_LEASES_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "knob/repair.h"
+#include "node/lease/holder.h"
+#include "node/lease/leases.h"
+
+/*
+ * The inside of leases, for leases*.c and hand*.c.
+ *
+ * One lock protects the table and what callers and hands tell each other. It is never held over a call of a
+ * driver, of knob/ or of a disk. Each change of the table gives the hands of its GPUs a new version of
+ * what they are to do; a hand says which version it has carried out.
+ */
+enum { HAND_PIDS_MAX = 64, LEASES_AT_ONCE = 8 };
+
+/* What a hand is to do, as of one version. */
+struct hand_job {
+    uint64_t version;
+    bool awaited; /* somebody waits for it who takes it back if it fails */
+    bool stops;   /* the hand ends when all is back */
+    struct lease_effect effect;
+    struct lease newest; /* of the GPU's leases, for the log */
+    pid_t pids[HAND_PIDS_MAX];
+    size_t pid_count;
+    bool overrules;
+};
+
+struct hand {
+    struct leases *leases;
+    size_t gpu;
+    pthread_t thread;
+    int wake; /* eventfd */
+
+    /* Under the lock. */
+    uint64_t wanted, done; /* versions */
+    uint64_t awaited;      /* the last version that somebody waits for */
+    int code;              /* of `done` */
+    struct fly_error error;
+    bool ended; /* the thread has nothing left to do */
+    bool left;  /* nobody waits for the thread any more */
+    bool busy;
+    struct mono_time busy_since;
+    struct leases_gpu seen;
+
+    /* The thread's own. */
+    const struct device *device; /* NULL: not borrowed */
+    char uuid[DEVICE_TEXT_MAX];
+    struct knob *knob; /* NULL: nothing is leased */
+    bool for_process;
+    char directory[RUNTIME_PATH_MAX], own_directory[RUNTIME_PATH_MAX];
+    struct lease_wish made;     /* what the knobs were brought to */
+    int64_t persistence_before; /* -1: unknown */
+    pid_t pids[HAND_PIDS_MAX];  /* lent to the session */
+    bool repaired;
+    struct mono_time repair_after;
+    struct lease newest; /* as in the job, for what happens between two */
+};
+
+/* A process that is watched because it holds a lease. */
+struct tended {
+    char id[LEASE_ID_MAX]; /* of the lease; "": free */
+    struct holder holder;
+};
+
+struct leases {
+    struct leases_options options;
+    struct knob_options knob;
+    double patience_s;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* a hand has carried out a version, or ended */
+    struct lease_table *table;
+    uint64_t version;
+    bool released, stopping;
+    size_t maximum;
+    struct tended *tended; /* `maximum` of them */
+    size_t hand_count;
+    struct hand hands[];
+};
+
+/* The main function of a hand's thread. */
+void *hand_run(void *hand);
+
+/* Brings a GPU to what its leases come to. Errors as leases_grant. */
+int hand_carry_out(struct hand *hand, const struct hand_job *job, struct fly_error *out_error);
+
+/* Ends the session: everything goes back, and the device too. */
+void hand_let_go(struct hand *hand);
+
+/* Borrows the device, unless it is borrowed. */
+int hand_borrow(struct hand *hand, struct fly_error *out_error);
+void hand_give_back(struct hand *hand);
+
+/* Tells the log of the daemon; nothing for a code of 0. */
+void leases_tell(const struct leases *leases, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Ends the leases of a GPU; with no lock held. */
+void leases_fail_gpu(struct leases *leases, size_t gpu, enum lease_end end, const char *why);
+
+/* Ends those leases of which `is_over` is true, by `end`; with no lock held. */
+void leases_end_if(struct leases *leases, bool (*is_over)(const struct lease *, const void *state),
+                   const void *state, enum lease_end end, const char *why);
+
+/* Gives the hands of these GPUs a new version to carry out. Under the lock. */
+uint64_t leases_bump(struct leases *leases, uint64_t gpus, bool awaited);
+
+/* Describes the job of a hand. Under the lock. */
+void leases_job(struct leases *leases, struct hand *hand, struct hand_job *out_job);
+
+/* What happens to leases that were ended: under the lock, and after it. */
+void leases_forget(struct leases *leases, const struct lease *ended, size_t count);
+void leases_announce(struct leases *leases, const struct lease *ended, size_t count, enum lease_end end,
+                     const char *why);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_TESTS_LEASE_SUPPORT_H
+#define FLYBALL_TESTS_LEASE_SUPPORT_H
+
+/* Leases over emulated GPUs, and processes that hold them. */
+#include "knob_support.h"
+
+#include "node/lease/leases.h"
+
+enum { LEASE_LIMIT = QUANTITY_BIT(QUANTITY_POWER_LIMIT), LEASE_CLOCK = QUANTITY_BIT(QUANTITY_CLOCK_CEILING) };
+
+/* For how long a test waits for what must happen; the machine may be busy. */
+static const double lease_patience_s = 20;
+
+struct lease_scene {
+    struct knob_machine machine;
+    struct leases *leases;
+    int borrowed[KNOB_GPUS_MAX];
+    _Atomic int ended[LEASE_END_COUNT]; /* how many leases */
+    double patience_s;                  /* 0: lease_patience_s */
+    enum lease_rule rule;
+    struct audit *audit;
+};
+
+static inline int scene_borrow(void *state, size_t gpu, const struct device **out_device,
+                               struct fly_error *out_error)
+{
+    struct lease_scene *scene = state;
+
+    (void)out_error;
+    scene->borrowed[gpu]++;
+    *out_device = scene->machine.devices[gpu];
+    return 0;
+}
+
+static inline void scene_give_back(void *state, size_t gpu)
+{
+    struct lease_scene *scene = state;
+
+    scene->borrowed[gpu]--;
+}
+
+static inline void scene_ended(void *state, const struct lease *lease, enum lease_end end, const char *why)
+{
+    struct lease_scene *scene = state;
+
+    (void)lease;
+    (void)why;
+    scene->ended[end]++;
+}
+
+static inline void scene_tell(void *state, const char *line)
+{
+    (void)state;
+    if (getenv("FLYBALL_TEST_TALK") != NULL)
+        fprintf(stderr, "# %s\n", line);
+}
+
+/* Opens leases over a machine that exists. */
+static inline void scene_open(struct lease_scene *scene)
+{
+    const struct leases_options options = {
+        .gpu_count = scene->machine.list.count,
+        .borrow = scene_borrow,
+        .give_back = scene_give_back,
+        .devices = scene,
+        .knob = &scene->machine.options,
+        .table = {.rule = scene->rule},
+        .patience_s = scene->patience_s > 0 ? scene->patience_s : lease_patience_s,
+        .audit = scene->audit,
+        .listener = {.ended = scene_ended, .tell = scene_tell, .state = scene},
+    };
+    struct fly_error error;
+
+    if (leases_open(&options, &scene->leases, &error) < 0)
+        fail_msg("%s", error.text);
+}
+
+static inline void scene_start(struct lease_scene *scene, const char *settings)
+{
+    enum lease_rule rule = scene->rule;
+    double patience_s = scene->patience_s;
+
+    *scene = (struct lease_scene){.rule = rule, .patience_s = patience_s};
+    knob_machine_start(&scene->machine, settings, NULL);
+    scene_open(scene);
+}
+
+static inline void scene_stop(struct lease_scene *scene)
+{
+    assert_int_equal(leases_close(scene->leases, lease_patience_s), 0);
+    for (size_t i = 0; i < scene->machine.list.count; i++)
+        assert_int_equal(scene->borrowed[i], 0);
+    knob_machine_stop(&scene->machine);
+}
+
+static inline struct lease_request request_of(pid_t pid, uint64_t gpus, int64_t limit_mw)
+{
+    return (struct lease_request){.holder = {.pid = pid, .uid = geteuid()},
+                                  .gpus = gpus,
+                                  .wish = {.asked = LEASE_LIMIT, .limit_mw = limit_mw}};
+}
+
+/* Grants, and fails the test if that is not possible. */
+static inline struct lease must_grant(struct lease_scene *scene, const struct lease_request *request)
+{
+    struct lease lease = {.id = ""};
+    struct fly_error error;
+
+    if (leases_grant(scene->leases, request, &lease, &error) < 0)
+        fail_msg("%s", error.text);
+    return lease;
+}
+
+static inline bool limit_is(struct lease_scene *scene, unsigned gpu, double limit_w)
+{
+    return limit_becomes(&scene->machine, gpu, limit_w, lease_patience_s);
+}
+
+/* Ticks until all leases have ended and everything is let go. */
+static inline void scene_settle(struct lease_scene *scene)
+{
+    struct mono_time end = mono_after_s(mono_now(), lease_patience_s);
+    struct leases_gpu gpu = {.leases = 1};
+
+    for (size_t i = 0; i < scene->machine.list.count; i++) {
+        do {
+            leases_tick(scene->leases);
+            leases_look(scene->leases, i, &gpu);
+            usleep(2000);
+        } while ((gpu.leases > 0 || gpu.turned || gpu.busy_s > 0 || !gpu.ready) &&
+                 mono_elapsed_s(mono_now(), end) > 0);
+        assert_int_equal(gpu.leases, 0);
+        assert_false(gpu.turned);
+    }
+}
+
+#endif
