@@ -135,4 +135,40 @@ static inline void scene_settle(struct lease_scene *scene)
     }
 }
 
+/* Reads a process's command line, with blanks between the words; "" if it is gone. */
+static inline void read_command(const char *pid, char *text, size_t bytes)
+{
+    char path[300];
+    ssize_t length;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%s/cmdline", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    length = fd >= 0 ? read(fd, text, bytes - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    for (ssize_t i = 0; i < length - 1; i++)
+        text[i] = text[i] == '\0' ? ' ' : text[i];
+    text[length > 0 ? length : 0] = '\0';
+}
+
+/* Finds the guards of the machine's sessions; returns how many there are, at most `maximum`. */
+static inline size_t find_guards(const struct knob_machine *machine, pid_t *out_guards, size_t maximum)
+{
+    DIR *processes = opendir("/proc");
+    const struct dirent *entry;
+    char text[4096];
+    size_t count = 0;
+
+    assert_non_null(processes);
+    while (count < maximum && (entry = readdir(processes)) != NULL) {
+        read_command(entry->d_name, text, sizeof text);
+        if (strncmp(text, "flyball-guard", strlen("flyball-guard")) == 0 &&
+            strstr(text, machine->locks) != NULL)
+            out_guards[count++] = (pid_t)strtol(entry->d_name, NULL, 10);
+    }
+    closedir(processes);
+    return count;
+}
+
 #endif

@@ -198,49 +198,21 @@ static void test_another_program_wins(void **state)
     scene_stop(&scene);
 }
 
-/* The guard is a process of its own session beside this one: found by its parentless name. */
-static pid_t find_guard(void)
-{
-    DIR *processes = opendir("/proc");
-    const struct dirent *entry;
-    pid_t found = 0;
-
-    assert_non_null(processes);
-    while ((entry = readdir(processes)) != NULL) {
-        char path[300], text[4096];
-        ssize_t length;
-        int fd;
-
-        snprintf(path, sizeof path, "/proc/%s/cmdline", entry->d_name);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        length = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-        if (fd >= 0)
-            close(fd);
-        for (ssize_t i = 0; i < length - 1; i++)
-            text[i] = text[i] == '\0' ? ' ' : text[i];
-        text[length > 0 ? length : 0] = '\0';
-        if (strstr(text, "flyball-guard") == text && strstr(text, scene.machine.locks) != NULL)
-            found = (pid_t)strtol(entry->d_name, NULL, 10);
-    }
-    closedir(processes);
-    return found;
-}
-
 static void test_guard_is_replaced(void **state)
 {
     struct lease_request request = request_of(getpid(), 1, 250000);
     struct mono_time end = mono_after_s(mono_now(), lease_patience_s);
-    pid_t guard, next = 0;
+    pid_t guard = 0, next = 0;
 
     (void)state;
     scene_start(&scene, "gpus=1,model=a100");
     must_grant(&scene, &request);
-    guard = find_guard();
+    find_guards(&scene.machine, &guard, 1);
     assert_true(guard > 0);
     kill(guard, SIGKILL);
     while ((next == 0 || next == guard) && mono_elapsed_s(mono_now(), end) > 0) {
         usleep(2000);
-        next = find_guard();
+        find_guards(&scene.machine, &next, 1);
     }
     assert_true(next != 0 && next != guard);
     assert_true(limit_is(&scene, 0, 250.0));

@@ -31,8 +31,7 @@ struct audit {
 struct audit_line {
     const char *schema, *date, *what, *outcome, *why;
     bool has_uid;
-    uint32_t uid;
-    int64_t pid;
+    uint32_t uid, pid;
     const char *program, *token, *lease, *gpu, *quantity;
     json_t *from, *to; /* NULL: unknown */
 };
@@ -46,7 +45,7 @@ static const struct shape_field line_rows[] = {
     {SHAPE_AT(audit_line, outcome), AUDIT_IS_TEXT},
     {SHAPE_AT(audit_line, why), AUDIT_IS_TEXT, .need = SHAPE_SPARING},
     {SHAPE_AT(audit_line, uid), SHAPE_IS_U32(0, UINT32_MAX), SHAPE_IF(audit_line, has_uid)},
-    {SHAPE_AT(audit_line, pid), .kind = SHAPE_I64, .most = INT64_MAX, .need = SHAPE_SPARING},
+    {SHAPE_AT(audit_line, pid), SHAPE_IS_U32(0, INT32_MAX), .need = SHAPE_SPARING},
     {SHAPE_AT(audit_line, program), AUDIT_IS_TEXT, .need = SHAPE_SPARING},
     {SHAPE_AT(audit_line, token), AUDIT_IS_TEXT, .need = SHAPE_SPARING},
     {SHAPE_AT(audit_line, lease), AUDIT_IS_TEXT, .need = SHAPE_SPARING},
@@ -168,7 +167,7 @@ static void put_line(const struct audit_event *event, struct buffer *text)
     if (holder != NULL) {
         line.has_uid = holder->uid != LEASE_NOBODY;
         line.uid = holder->uid;
-        line.pid = holder->pid;
+        line.pid = (uint32_t)holder->pid;
         line.program = holder->program;
         line.token = holder->token;
     }

@@ -111,13 +111,13 @@ static int grant(struct leases *leases, const struct lease_ask *ask, struct hold
                  struct lease *lease, struct fly_error *out_error)
 {
     char id[LEASE_ID_MAX];
-    struct lease granted;
+    struct lease granted = {.id = ""};
     int code = check_hands(leases, ask->gpus, out_error);
 
     make_id(id);
     if (code == 0)
         code = lease_table_grant(leases->table, ask, boot_now(), id, &granted, out_error);
-    if (code < 0) {
+    if (code != 0) {
         holder_close(holder);
         return code;
     }

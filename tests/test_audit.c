@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit log: each line is one JSON object, whatever clients call themselves. */
+#include "test.h"
+
+#include <jansson.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/lease/audit.h"
+
+enum { THREADS = 4, LINES = 200 };
+
+static char path[64], aside[80];
+
+static int set_up(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "/tmp/flyball-test-audit-%d", (int)getpid());
+    snprintf(aside, sizeof aside, "%s.1", path);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unlink(path);
+    unlink(aside);
+    return 0;
+}
+
+/* Reads the n-th line as JSON; NULL without. */
+static json_t *line_of(const char *file_path, int number)
+{
+    FILE *file = fopen(file_path, "r");
+    char text[8192];
+    bool is_there = true;
+    json_t *json = NULL;
+
+    assert_non_null(file);
+    while (number-- >= 0)
+        is_there = fgets(text, sizeof text, file) != NULL;
+    if (is_there) {
+        json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        assert_non_null(json);
+    }
+    fclose(file);
+    return json;
+}
+
+static const char *text_in(const json_t *json, const char *name)
+{
+    return json_string_value(json_object_get(json, name));
+}
+
+static void test_line(void **state)
+{
+    const struct lease_holder holder = {
+        .pid = 4711, .uid = 1000, .program = "evil\n\"\x1b[2J\xff\xe2\x80\xae"};
+    struct audit_event event = {.what = AUDIT_TURN,
+                                .holder = &holder,
+                                .lease = "5f0c",
+                                .gpu = "GPU-1",
+                                .quantity = "power_limit_mw",
+                                .from = "400000",
+                                .to = "MAX_Q"};
+    struct audit *audit;
+    struct stat status;
+    json_t *json;
+
+    (void)state;
+    assert_int_equal(audit_open(path, &audit, NULL), 0);
+    audit_write(audit, &event);
+    audit_write(audit, &(struct audit_event){.what = AUDIT_GRANT, .code = FLY_EPERM, .why = "no"});
+    assert_int_equal(audit_lost(audit), 0);
+    audit_close(audit);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0640);
+    json = line_of(path, 0);
+    assert_string_equal(text_in(json, "schema"), "flyball-audit/1");
+    assert_string_equal(text_in(json, "what"), "turn");
+    assert_string_equal(text_in(json, "outcome"), "done");
+    assert_int_equal(json_integer_value(json_object_get(json, "uid")), 1000);
+    assert_int_equal(json_integer_value(json_object_get(json, "pid")), 4711);
+    assert_int_equal(json_integer_value(json_object_get(json, "from")), 400000);
+    assert_string_equal(text_in(json, "to"), "MAX_Q");
+    check_contains(text_in(json, "program"), "evil\n\"\x1b[2J");
+    assert_int_equal(strlen(text_in(json, "date")), 20);
+    json_decref(json);
+    json = line_of(path, 1);
+    assert_string_equal(text_in(json, "outcome"), "refused");
+    assert_string_equal(text_in(json, "why"), "no");
+    assert_null(json_object_get(json, "uid"));
+    assert_null(json_object_get(json, "from"));
+    json_decref(json);
+    assert_null(line_of(path, 2));
+}
+
+/* No byte of a line is a command for a terminal. */
+static void test_harmless(void **state)
+{
+    const struct lease_holder holder = {.program = "\x1b]0;x\x07\xc2\x9b"};
+    struct audit *audit;
+    FILE *file;
+    int byte;
+
+    (void)state;
+    assert_int_equal(audit_open(path, &audit, NULL), 0);
+    audit_write(audit, &(struct audit_event){.what = AUDIT_END, .holder = &holder});
+    audit_close(audit);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    while ((byte = fgetc(file)) != EOF)
+        assert_true(byte == '\n' || (byte >= ' ' && byte < 0x7F));
+    fclose(file);
+}
+
+static void test_reopen(void **state)
+{
+    const struct audit_event event = {.what = AUDIT_RENEW};
+    struct audit *audit;
+    struct fly_error error;
+    json_t *json;
+
+    (void)state;
+    assert_int_equal(audit_open(path, &audit, NULL), 0);
+    audit_write(audit, &event);
+    assert_int_equal(rename(path, aside), 0);
+    audit_write(audit, &event);
+    assert_int_equal(audit_reopen(audit, NULL), 0);
+    audit_write(audit, &event);
+    audit_close(audit);
+    json = line_of(aside, 1);
+    assert_non_null(json);
+    json_decref(json);
+    json = line_of(path, 0);
+    assert_non_null(json);
+    json_decref(json);
+    assert_null(line_of(path, 1));
+    assert_int_equal(audit_open("/nowhere/at/all", &audit, &error), FLY_EWRITE);
+    assert_int_equal(audit_open(NULL, &audit, NULL), 0);
+    assert_null(audit);
+    audit_write(audit, &event);
+    audit_close(audit);
+}
+
+static void *write_many(void *audit)
+{
+    for (int i = 0; i < LINES; i++)
+        audit_write(audit, &(struct audit_event){.what = AUDIT_TURN, .gpu = "GPU-1", .to = "1"});
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    pthread_t threads[THREADS];
+    struct audit *audit;
+    json_t *json;
+
+    (void)state;
+    assert_int_equal(audit_open(path, &audit, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, write_many, audit), 0);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(audit_reopen(audit, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(audit_lost(audit), 0);
+    audit_close(audit);
+    json = line_of(path, THREADS * LINES - 1);
+    assert_non_null(json);
+    json_decref(json);
+    assert_null(line_of(path, THREADS * LINES));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_line, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_harmless, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_reopen, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
