@@ -86,7 +86,7 @@ install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages un
 	$(if $(DESTDIR),,-@[ "$$(id -u)" -ne 0 ] || PATH=$$PATH:/usr/sbin:/sbin ldconfig)
 
 clean: ## removes all that was built
-	rm -rf $(BUILD_DIR) build-asan build-tsan build-plain build-native build-fuzz flyball-demo flyball-demo-python flyball-recurrences
+	rm -rf $(BUILD_DIR) build-asan build-tsan build-pyasan build-plain build-native build-fuzz flyball-demo flyball-demo-python flyball-recurrences
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
