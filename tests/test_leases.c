@@ -319,8 +319,19 @@ static void test_plain_client(void **state)
     /* The value that stood before ends the lease. */
     request.wish = (struct lease_wish){.asked = LEASE_LIMIT, .limit_mw = 400000};
     assert_int_equal(leases_turn(scene.leases, &request, 0, NULL), 0);
+    check_double(emulator_limit_w(scene.machine.emulator, 0), 400.0);
+    assert_int_equal(leases_list(scene.leases, NULL, 0), 2);
+    while (leases_list(scene.leases, NULL, 0) > 1) {
+        leases_tick(scene.leases);
+        usleep(2000);
+    }
     assert_int_equal(leases_list(scene.leases, &lease, 1), 1);
     assert_int_equal(lease.ask.gpus, 2);
+    /* It does not stand in the way of another client before that. */
+    request.gpus = 2;
+    assert_int_equal(leases_turn(scene.leases, &request, 0, NULL), 0);
+    request = request_of(0, 2, 300000);
+    must_grant(&scene, &request);
     scene_stop(&scene);
 }
 

@@ -55,7 +55,7 @@ static int open_gpu(struct knob *knob, struct knob_gpu *gpu, const struct knob_o
         code = repair_left(knob, gpu, options, (enum journal_kind)kind);
     read_previous(gpu);
     if (code == 0)
-        code = turnable_check(&knob->others, gpu->device, error);
+        code = knob_look(knob, gpu, false, error);
     return code;
 }
 
@@ -161,6 +161,7 @@ int knob_open(const struct knob_options *options, const struct device *const *de
     site_init(&places, &knob->site);
     knob->generation = fork_generation();
     knob->others = knob_others(options);
+    knob->trusted_s = options->trusted_s;
     knob->kind = options->kept ? JOURNAL_KEPT : JOURNAL_TURNED;
     code = runtime_directory_find(options->runtime_directory, knob->directory, out_error);
     if (code == 0) {
@@ -191,6 +192,8 @@ void knob_allow(struct knob *knob, const pid_t *allowed, size_t count, bool over
     knob->others.allowed = allowed;
     knob->others.allowed_count = count;
     knob->others.overrules = overrules;
+    for (size_t i = 0; i < knob->count; i++)
+        knob->gpus[i].is_free = false;
 }
 
 int knob_watch_fd(const struct knob *knob)

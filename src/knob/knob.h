@@ -71,6 +71,8 @@ struct knob_options {
     const char *program;  /* this program's name for others: "flyball power"; NULL: "flyball" */
     bool kept;            /* what is set outlives the session */
     bool overrules;       /* others' work on a GPU keeps nobody from turning: for an operator */
+    double trusted_s;     /* for how long a look at who else uses a GPU holds for later changes; 0: each
+                           * change looks anew. knob_check renews it while changes lean on it */
     bool impatient;       /* knob_repair does not wait for a guard that is at work */
 };
 
@@ -129,7 +131,7 @@ int knob_may_turn(const struct knob *knob, size_t place, struct fly_error *out_e
 
 /*
  * From now on these processes may compute on the GPUs besides this one, with their children; they are
- * borrowed until the next call or the close. `overrules` as in the options.
+ * borrowed until the next call or the close. `overrules` as in the options. The next change looks anew.
  */
 void knob_allow(struct knob *knob, const pid_t *allowed, size_t count, bool overrules);
 

@@ -195,6 +195,8 @@ int knob_check(struct knob *knob, struct fly_error *out_error)
 
         if (gpu->report.state == KNOB_TURNED && knob_find_foreign(knob, gpu))
             code = error_set(out_error, gpu->report.error.code, "%s", gpu->report.error.text);
+        if (gpu->leaned && mono_elapsed_s(gpu->looked, mono_now()) > knob->trusted_s / 2)
+            knob_look(knob, gpu, false, NULL);
     }
     return code;
 }

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "knob/guard.h"
 #include "knob/journal.h"
 #include "knob/knob.h"
@@ -17,6 +18,9 @@ struct knob_gpu {
     struct journal_entry entry; /* its turns are those that are not yet put back */
     struct knob_report report;
     bool denied; /* the driver has refused to turn it */
+    /* The last look at who else uses it, which found nobody; with knob_options.trusted_s. */
+    struct mono_time looked;
+    bool is_free, leaned; /* it counts; a change counted on it */
 };
 
 struct knob {
@@ -25,6 +29,7 @@ struct knob {
     enum journal_kind kind; /* the first of its two files */
     struct guard guard;
     struct site site;
+    double trusted_s;
     bool ended; /* the guard has ended: nothing is turned any more */
     uint64_t generation;
     size_t count;
@@ -47,6 +52,9 @@ int knob_write_entry(const struct knob *knob, const struct knob_gpu *gpu, enum q
 /* Drops a turn that needs no putting back: first from the journal, then from the guard's memory. */
 int knob_drop_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
                    struct fly_error *out_error);
+
+/* Looks who else uses the GPU, or trusts the last look. Errors as turnable_check. */
+int knob_look(const struct knob *knob, struct knob_gpu *gpu, bool may_trust, struct fly_error *out_error);
 
 /* Puts a GPU back unless others have changed it since, and reports what became of it. */
 int knob_put_back(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out_error);

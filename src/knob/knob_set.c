@@ -235,7 +235,7 @@ static int check_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quan
         code = check_level_left(gpu, out_error);
     if (code == 0)
         code = setting_check(gpu->device, quantity, value, out_error);
-    return code < 0 ? code : turnable_check(&knob->others, gpu->device, out_error);
+    return code < 0 ? code : knob_look(knob, gpu, true, out_error);
 }
 
 /* Puts a knob back to where this call found it. */

@@ -16,6 +16,21 @@ int knob_check_fork(const struct knob *knob, struct fly_error *out_error)
         "once it has closed them");
 }
 
+int knob_look(const struct knob *knob, struct knob_gpu *gpu, bool may_trust, struct fly_error *out_error)
+{
+    struct turnable_options options = knob->others;
+    struct mono_time now = mono_now();
+    int code;
+
+    gpu->leaned = may_trust && gpu->is_free && mono_elapsed_s(gpu->looked, now) < knob->trusted_s;
+    options.overrules |= gpu->leaned; /* the operator's lock is looked at all the same */
+    code = turnable_check(&options, gpu->device, out_error);
+    if (!gpu->leaned)
+        gpu->looked = now;
+    gpu->is_free = code == 0;
+    return code;
+}
+
 struct turn *knob_turn_of(struct knob_gpu *gpu, enum quantity quantity)
 {
     for (size_t i = 0; i < gpu->entry.turn_count; i++) {

@@ -99,6 +99,7 @@ static void report(struct hand *hand, const struct hand_job *job, int code, cons
 
     pthread_mutex_lock(&leases->lock);
     hand->done = job->version;
+    hand->done_at = mono_now();
     hand->code = code;
     hand->error = *error;
     pthread_mutex_unlock(&leases->lock);

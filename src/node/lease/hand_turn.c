@@ -8,6 +8,12 @@
 #include "knob/gpu_lock.h"
 #include "node/lease/leases_private.h"
 
+/*
+ * For how long a holder's changes lean on one look at who else uses the GPU: the look asks the driver, and
+ * goes through all processes.
+ */
+static const double trusted_s = 10;
+
 /* What a session is asked to do; what stays as it is has no value. */
 struct step {
     int64_t limit_mw;                     /* 0: stays */
@@ -196,6 +202,7 @@ static int session_options(struct hand *hand, const struct hand_job *job, struct
     options.allowed = hand->pids;
     options.allowed_count = job->pid_count;
     options.overrules = job->overrules;
+    options.trusted_s = trusted_s;
     *out_options = options;
     return code;
 }
@@ -226,11 +233,15 @@ static int have_session(struct hand *hand, const struct hand_job *job, struct fl
 {
     struct fly_error error;
 
+    bool others = hand->overrules != job->overrules || memcmp(hand->pids, job->pids, sizeof hand->pids) != 0;
+
     memcpy(hand->pids, job->pids, sizeof hand->pids);
+    hand->overrules = job->overrules;
     if (hand->knob != NULL && hand->for_process && !holder_has_lock(hand, job))
         hand_let_go(hand);
     if (hand->knob != NULL) {
-        knob_allow(hand->knob, hand->pids, job->pid_count, job->overrules);
+        if (others)
+            knob_allow(hand->knob, hand->pids, job->pid_count, job->overrules);
         if (knob_check(hand->knob, &error) < 0 && knob_report(hand->knob, 0)->state != KNOB_FOREIGN)
             hand_let_go(hand);
     }

@@ -178,6 +178,7 @@ int leases_grant(struct leases *leases, const struct lease_request *request, str
     int code;
 
     leases_tick(leases);
+    leases_end_back(leases, request->gpus, NULL, 0);
     code = prepare(request, &ask, &holder, error);
     if (code == 0) {
         pthread_mutex_lock(&leases->lock);
@@ -329,20 +330,6 @@ static int turn_own(struct leases *leases, const struct lease *own, const struct
     return wait_for(leases, own->ask.gpus, leases->version, leases->patience_s, out_error);
 }
 
-/* Ends the client's lease if its knobs are where they were before. Under the lock. */
-static void end_if_back(struct leases *leases, size_t gpu, const struct lease_holder *holder)
-{
-    struct plain_search found = {.holder = holder};
-    struct lease ended;
-
-    lease_table_visit(leases->table, gpu, search, &found);
-    if (found.own.id[0] == '\0' || leases->hands[gpu].seen.turned ||
-        lease_table_end(leases->table, found.own.id, &ended, NULL) < 0)
-        return;
-    leases_forget(leases, &ended, 1);
-    wait_for(leases, ended.ask.gpus, leases->version, leases->patience_s, NULL);
-}
-
 /* Turns one GPU; takes the holder. Under the lock. */
 static int turn_gpu(struct leases *leases, size_t gpu, const struct lease_ask *ask, quantity_set dropped,
                     struct holder *holder, struct fly_error *out_error)
@@ -363,8 +350,6 @@ static int turn_gpu(struct leases *leases, size_t gpu, const struct lease_ask *a
         if (found.own.id[0] != '\0')
             code = turn_own(leases, &found.own, &ask->wish, dropped, out_error);
     }
-    if (code == 0)
-        end_if_back(leases, gpu, &ask->holder);
     return code;
 }
 
@@ -384,6 +369,8 @@ int leases_turn(struct leases *leases, const struct lease_request *request, quan
         code = prepare(request, &ask, &holder, error);
         if (code < 0)
             continue;
+        ask.holder.connection = 0;
+        leases_end_back(leases, (uint64_t)1 << gpu, &ask.holder, 0);
         pthread_mutex_lock(&leases->lock);
         code = turn_gpu(leases, gpu, &ask, dropped, &holder, error);
         pthread_mutex_unlock(&leases->lock);

@@ -145,12 +145,13 @@ int leases_end(struct leases *leases, const char *id, const struct lease_holder 
                struct fly_error *out_error);
 
 /*
- * Turns GPUs for a client that knows no leases, one of the public daemon: it has a lease on each
- * GPU for as long as its process lives, or over TCP until the daemon ends, and each call adds to
- * it. `dropped` is what it no longer asks for. A lease whose knobs are all where they stood before
- * ends. A value that stands already because of another process of the same user is no change and
- * no lease. Errors as leases_grant, after which the leases are as before; of several GPUs those
- * before the failing one stay.
+ * Turns GPUs for a client that knows no leases, one of the public daemon: it has a lease on each GPU
+ * for as long as its process lives, whatever its connections do, or over TCP until the daemon ends,
+ * and each call adds to it. `dropped` is what it no longer asks for. A lease whose knobs are all
+ * where they stood before ends a second later, so that a client that turns to and fro needs no new
+ * guard each time, or as soon as another client asks for the GPU. A value that stands already because
+ * of another process of the same user is no change and no lease. Errors as leases_grant, after which
+ * the leases are as before; of several GPUs those before the failing one stay.
  */
 int leases_turn(struct leases *leases, const struct lease_request *request, quantity_set dropped,
                 struct fly_error *out_error);

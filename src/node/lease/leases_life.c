@@ -12,7 +12,7 @@
 #include "node/lease/leases_private.h"
 
 enum { LEASES_MAXIMUM = 256 };
-static const double default_patience_s = 5;
+static const double default_patience_s = 5, linger_s = 1;
 static const char daemon_program[] = "flyballd", no_way[] = "";
 
 /* The daemon turns by the driver alone, unless it is told: it would ask itself. */
@@ -205,6 +205,7 @@ void leases_tick(struct leases *leases)
 
     leases_end_if(leases, is_dead, leases, LEASE_END_PROCESS, NULL);
     leases_end_if(leases, is_late, &now, LEASE_END_LATE, NULL);
+    leases_end_back(leases, UINT64_MAX, NULL, linger_s);
 }
 
 size_t leases_list(struct leases *leases, struct lease *out_leases, size_t maximum)

@@ -44,7 +44,7 @@ struct hand {
     bool ended; /* the thread has nothing left to do */
     bool left;  /* nobody waits for the thread any more */
     bool busy;
-    struct mono_time busy_since;
+    struct mono_time busy_since, done_at;
     struct leases_gpu seen;
 
     /* The thread's own. */
@@ -56,6 +56,7 @@ struct hand {
     struct lease_wish made;     /* what the knobs were brought to */
     int64_t persistence_before; /* -1: unknown */
     pid_t pids[HAND_PIDS_MAX];  /* lent to the session */
+    bool overrules;
     bool repaired;
     struct mono_time repair_after;
     struct lease newest; /* as in the job, for what happens between two */
@@ -104,6 +105,13 @@ void leases_fail_gpu(struct leases *leases, size_t gpu, enum lease_end end, cons
 /* Ends those leases of which `is_over` is true, by `end`; with no lock held. */
 void leases_end_if(struct leases *leases, bool (*is_over)(const struct lease *, const void *state),
                    const void *state, enum lease_end end, const char *why);
+
+/*
+ * Ends leases of clients that know none, on one of these GPUs, whose knobs have been where they were
+ * before for `linger_s`; not those of `spared`, which may be NULL.
+ */
+void leases_end_back(struct leases *leases, uint64_t gpus, const struct lease_holder *spared,
+                     double linger_s);
 
 /* Gives the hands of these GPUs a new version to carry out. Under the lock. */
 uint64_t leases_bump(struct leases *leases, uint64_t gpus, bool awaited);

@@ -120,6 +120,37 @@ void leases_end_if(struct leases *leases, bool (*is_over)(const struct lease *, 
     } while (count == LEASES_AT_ONCE);
 }
 
+struct back_search {
+    const struct leases *leases;
+    uint64_t gpus;
+    const struct lease_holder *spared;
+    double linger_s;
+};
+
+static bool is_back(const struct lease *lease, const void *state)
+{
+    const struct back_search *search = state;
+
+    if (!lease->ask.plain || (lease->ask.gpus & search->gpus) == 0 ||
+        (search->spared != NULL && lease_holder_is(&lease->ask.holder, search->spared)))
+        return false;
+    for (size_t i = 0; i < search->leases->hand_count; i++) {
+        const struct hand *hand = &search->leases->hands[i];
+
+        if ((lease->ask.gpus >> i & 1) != 0 && (hand->done != hand->wanted || hand->seen.turned ||
+                                                mono_elapsed_s(hand->done_at, mono_now()) < search->linger_s))
+            return false;
+    }
+    return true;
+}
+
+void leases_end_back(struct leases *leases, uint64_t gpus, const struct lease_holder *spared, double linger_s)
+{
+    const struct back_search search = {leases, gpus, spared, linger_s};
+
+    leases_end_if(leases, is_back, &search, LEASE_END_GIVEN_BACK, NULL);
+}
+
 static bool is_on_gpu(const struct lease *lease, const void *gpu)
 {
     return (lease->ask.gpus >> *(const size_t *)gpu & 1) != 0;
