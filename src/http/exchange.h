@@ -46,7 +46,8 @@ struct serve_peer {
 
     /*
      * Numbers of the GPU devices (N of /dev/nvidiaN) that the client has open: it sent descriptors,
-     * open for reading and writing, with the first byte of the connection (SCM_RIGHTS).
+     * open for reading and writing, with the first byte of the connection (SCM_RIGHTS). Later ones do
+     * not count. A client that sends what is no device of the driver is closed without an answer.
      */
     int minors[SERVE_MINORS_MAX]; /* each once, in the order in which they were sent */
     size_t minor_count;
@@ -70,7 +71,7 @@ struct serve_request {
     enum serve_scope scope;  /* of the caller */
     const char *caller_name; /* the token's name; "" without a token */
 
-    const char *bearer; /* with server_options.back_admits: what was sent as the bearer's token; or NULL */
+    const char *bearer;        /* what the caller sent as its token, if the back admits callers; or NULL */
     const char *last_event_id; /* the header Last-Event-ID: where a stream goes on; or NULL */
     struct serve_peer peer;
 };

@@ -6,6 +6,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/harmless.h"
 #include "base/number.h"
 #include "http/head.h"
 #include "http/server_private.h"
@@ -100,8 +101,8 @@ static bool body_is_small(struct visit *visit)
  */
 static bool is_no_web_page(struct visit *visit)
 {
+    const struct listen_address *at = &visit->door->listener.bound;
     const char *host = header(visit, MHD_HTTP_HEADER_HOST);
-
     const char *site = header(visit, "Sec-Fetch-Site");
 
     /*
@@ -110,7 +111,7 @@ static bool is_no_web_page(struct visit *visit)
      */
     if (header(visit, MHD_HTTP_HEADER_ORIGIN) != NULL || (site != NULL && strcmp(site, "none") != 0))
         return refuse(visit, 403, FLY_EPERM, "a service without tokens answers no web pages");
-    if (visit->door->listener.bound.at.ss_family != AF_UNIX && host != NULL && !listen_host_is_here(host))
+    if (at->at.ss_family != AF_UNIX && at->here && host != NULL && !listen_host_is_here(host))
         return refuse(
             visit, 421, FLY_EPERM,
             "a service without tokens is asked as localhost, 127.0.0.1 or [::1], and by no other name");
@@ -203,6 +204,13 @@ static bool refuse_stranger(struct visit *visit)
     return refuse(visit, 401, FLY_EPERM, message);
 }
 
+static void take_token(struct visit *visit, const struct token *token)
+{
+    memcpy(visit->caller, token->name, sizeof visit->caller);
+    visit->task.request.scope = token->scope;
+    visit->task.request.caller_name = visit->caller;
+}
+
 static bool has_token(struct visit *visit)
 {
     const char *secret = visit->path_secret != NULL ? visit->path_secret : find_bearer(visit);
@@ -221,9 +229,7 @@ static bool has_token(struct visit *visit)
         readiness_doubt(&visit->door->server->readiness);
     if (code < 0)
         return refuse(visit, code == FLY_EPERM ? 401 : 503, code, error.text);
-    memcpy(visit->caller, token.name, sizeof visit->caller);
-    visit->task.request.scope = token.scope;
-    visit->task.request.caller_name = visit->caller;
+    take_token(visit, &token);
     return true;
 }
 
@@ -233,13 +239,43 @@ static bool is_for_anybody(const char *path)
     return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0;
 }
 
+/* The back may know the bearer where the file of tokens does not, or cannot be read. */
+static bool ask_back(struct visit *visit)
+{
+    const struct server_options *options = &visit->door->server->options;
+    struct serve_request *request = &visit->task.request;
+    struct token token;
+
+    if (visit->path_secret != NULL && !path_secret_may(visit))
+        return false;
+    request->bearer = visit->path_secret != NULL ? visit->path_secret : find_bearer(visit);
+    if (request->bearer == NULL && !is_no_web_page(visit))
+        return false;
+    if (request->bearer != NULL && visit->door->server->with_tokens &&
+        token_file_ask(&visit->door->server->tokens, request->bearer, time(NULL), &token, NULL) == 0)
+        take_token(visit, &token);
+    request->scope = options->back->admit(options->back_self, request);
+    return true;
+}
+
 static bool caller_may(struct visit *visit)
 {
+    if (visit->door->server->options.back->admit != NULL)
+        return is_for_anybody(visit->task.request.path) || ask_back(visit);
     if (!visit->door->server->with_tokens) {
         visit->task.request.scope = SERVE_MANAGE;
         return is_no_web_page(visit);
     }
     return is_for_anybody(visit->task.request.path) || has_token(visit);
+}
+
+/* One that may not be shown is not one that a back has given out. */
+static void take_last_event(struct visit *visit)
+{
+    const char *id = header(visit, "Last-Event-ID");
+
+    if (id != NULL && harmless_all(id, strlen(id), false))
+        visit->task.request.last_event_id = id;
 }
 
 bool gate_lets_in(struct visit *visit, const char *version)
@@ -253,5 +289,6 @@ bool gate_lets_in(struct visit *visit, const char *version)
     if (code < 0)
         return refuse(visit, 400, code, error.text);
     take_path_secret(visit);
+    take_last_event(visit);
     return caller_may(visit) && body_is_small(visit);
 }

@@ -6,12 +6,13 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/number.h"
 
 enum { PORT_MAX = 65535, LOOPBACK_NET = 127, HOST_MAX = INET6_ADDRSTRLEN };
-static const char unix_prefix[] = "unix:";
+static const char unix_prefix[] = "unix:", number_prefix[] = "fd:";
 
 static int parse_unix(const char *path, struct listen_address *address, struct fly_error *out_error)
 {
@@ -29,6 +30,29 @@ static int parse_unix(const char *path, struct listen_address *address, struct f
     memcpy(at->sun_path, path, length + 1);
     address->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + 1);
     address->here = true;
+    return 0;
+}
+
+bool listen_address_is_here(const struct listen_address *address)
+{
+    const struct sockaddr_in *four = (const struct sockaddr_in *)&address->at;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address->at;
+
+    if (address->at.ss_family == AF_INET)
+        return ntohl(four->sin_addr.s_addr) >> 24 == LOOPBACK_NET;
+    if (address->at.ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+    return address->at.ss_family == AF_UNIX;
+}
+
+static int parse_number(const char *text, struct listen_address *address, struct fly_error *out_error)
+{
+    uint64_t number;
+
+    if (!number_parse_u64(text, INT16_MAX, &number) || number <= STDERR_FILENO)
+        return error_set(out_error, FLY_EUSAGE,
+                         "listen address 'fd:%.20s' is none: give the number of a socket, from 3 on", text);
+    address->fd = (int)number;
     return 0;
 }
 
@@ -71,7 +95,7 @@ static bool parse_tcp(const char *text, struct listen_address *address)
         address->length = sizeof *six;
         if (inet_pton(AF_INET6, host, &six->sin6_addr) != 1)
             return false;
-        address->here = IN6_IS_ADDR_LOOPBACK(&six->sin6_addr);
+        address->here = listen_address_is_here(address);
         return true;
     }
     four->sin_family = AF_INET;
@@ -79,7 +103,7 @@ static bool parse_tcp(const char *text, struct listen_address *address)
     address->length = sizeof *four;
     if (inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, &four->sin_addr) != 1)
         return false;
-    address->here = ntohl(four->sin_addr.s_addr) >> 24 == LOOPBACK_NET;
+    address->here = listen_address_is_here(address);
     return true;
 }
 
@@ -90,6 +114,8 @@ int listen_address_parse(const char *text, struct listen_address *out_address, s
 
     if (strncmp(text, unix_prefix, sizeof unix_prefix - 1) == 0)
         code = parse_unix(text + sizeof unix_prefix - 1, &address, out_error);
+    else if (strncmp(text, number_prefix, sizeof number_prefix - 1) == 0)
+        code = parse_number(text + sizeof number_prefix - 1, &address, out_error);
     else if (!parse_tcp(text, &address))
         code = error_set(out_error, FLY_EUSAGE,
                          "listen address '%.100s' is none; give an address in numbers with its port, as in "

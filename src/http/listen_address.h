@@ -32,6 +32,9 @@ int listen_address_parse(const char *text, struct listen_address *out_address, s
 enum { LISTEN_TEXT_MAX = sizeof((struct sockaddr_un *)0)->sun_path + 8 };
 char *listen_address_show(const struct listen_address *address, char text[LISTEN_TEXT_MAX]);
 
+/* Returns whether only this machine can reach the socket's address; what `here` is. */
+bool listen_address_is_here(const struct listen_address *address);
+
 /* Returns whether a request's Host names this machine's loopback: "localhost", "127.0.0.1:80", "[::1]". */
 bool listen_host_is_here(const char *host);
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <netinet/in.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "base/error.h"
 #include "base/number.h"
 
-enum { BACKLOG = 128, LOCK_PATH_MAX = 128, GROUP_BYTES = 16384, LOCK_LOOKS = 10 };
+enum { BACKLOG = 128, LOCK_PATH_MAX = 128, NAMES_BYTES = 16384, LOCK_LOOKS = 10, FIRST_INHERITED = 3 };
 
 static int code_of(int number)
 {
@@ -107,44 +108,80 @@ static int clear_path(const struct listen_address *address, struct fly_error *ou
     return unlink(path) == 0 || errno == ENOENT ? 0 : refuse(address, errno, out_error);
 }
 
-static int find_group(const char *name, gid_t *out_group, struct fly_error *out_error)
+static bool user_named(const char *name, char *bytes, uint32_t *out_number)
 {
-    char *bytes = malloc(GROUP_BYTES);
-    struct group group, *found = NULL;
-    uint64_t number;
+    struct passwd user, *found = NULL;
+    bool there = getpwnam_r(name, &user, bytes, NAMES_BYTES, &found) == 0 && found != NULL;
 
+    if (there)
+        *out_number = found->pw_uid;
+    return there;
+}
+
+static bool group_named(const char *name, char *bytes, uint32_t *out_number)
+{
+    struct group group, *found = NULL;
+    bool there = getgrnam_r(name, &group, bytes, NAMES_BYTES, &found) == 0 && found != NULL;
+
+    if (there)
+        *out_number = found->gr_gid;
+    return there;
+}
+
+/* Finds the number of a user or a group that is given by name or number. NULL: UINT32_MAX, as it is. */
+static int find_number(const char *what, bool (*named)(const char *, char *, uint32_t *), const char *name,
+                       uint32_t *out_number, struct fly_error *out_error)
+{
+    char *bytes;
+    uint64_t number;
+    int code = 0;
+
+    *out_number = UINT32_MAX;
+    if (name == NULL)
+        return 0;
+    bytes = malloc(NAMES_BYTES);
     if (bytes == NULL)
         return error_no_memory(out_error);
-    if (getgrnam_r(name, &group, bytes, GROUP_BYTES, &found) == 0 && found != NULL)
-        *out_group = found->gr_gid;
-    else if (number_parse_u64(name, UINT32_MAX - 1, &number))
-        *out_group = (gid_t)number;
-    else {
-        free(bytes);
-        return error_set(out_error, FLY_ENOTFOUND, "no group '%.100s' on this machine", name);
+    if (!named(name, bytes, out_number)) {
+        if (number_parse_u64(name, UINT32_MAX - 1, &number))
+            *out_number = (uint32_t)number;
+        else
+            code = error_set(out_error, FLY_ENOTFOUND, "no %s '%.100s' on this machine", what, name);
     }
     free(bytes);
-    return 0;
+    return code;
+}
+
+static int give_away(const char *path, const struct listener_access *access, struct fly_error *out_error)
+{
+    const char *word = access->group != NULL ? "group" : "user";
+    uint32_t user = UINT32_MAX, group = UINT32_MAX;
+    int code = find_number("user", user_named, access->owner, &user, out_error);
+
+    if (code == 0)
+        code = find_number("group", group_named, access->group, &group, out_error);
+    if (code == 0 && (user != UINT32_MAX || group != UINT32_MAX) && chown(path, user, group) != 0)
+        code = error_set(out_error, code_of(errno), "cannot give the socket '%s' to the %s '%.100s': %s",
+                         path, word, access->group != NULL ? access->group : access->owner, strerror(errno));
+    return code;
 }
 
 /* Nobody can connect before listen, so the mode is set in time. */
-static int set_mode(const struct listen_address *address, const char *group, struct fly_error *out_error)
+static int set_access(const struct listen_address *address, const struct listener_access *access,
+                      struct fly_error *out_error)
 {
     const char *path = ((const struct sockaddr_un *)&address->at)->sun_path;
-    gid_t gid = 0;
-    int code = group != NULL ? find_group(group, &gid, out_error) : 0;
+    int code = give_away(path, access, out_error);
 
     if (code < 0)
         return code;
-    if (group != NULL && chown(path, (uid_t)-1, gid) != 0)
-        return error_set(out_error, code_of(errno), "cannot give the socket '%s' to the group '%.100s': %s",
-                         path, group, strerror(errno));
-    if (chmod(path, group != NULL ? 0660 : 0600) != 0)
+    if (chmod(path, access->mode != 0 ? access->mode : access->group != NULL ? 0660 : 0600) != 0)
         return refuse(address, errno, out_error);
     return 0;
 }
 
-static int bind_it(struct listener *listener, const char *group, struct fly_error *out_error)
+static int bind_it(struct listener *listener, const struct listener_access *access,
+                   struct fly_error *out_error)
 {
     const struct listen_address *wanted = &listener->bound;
     bool local = wanted->at.ss_family == AF_UNIX;
@@ -161,7 +198,7 @@ static int bind_it(struct listener *listener, const char *group, struct fly_erro
     if (bind(listener->fd, (const struct sockaddr *)&wanted->at, wanted->length) != 0)
         return refuse(wanted, errno, out_error);
     if (local)
-        code = set_mode(wanted, group, out_error);
+        code = set_access(wanted, access, out_error);
     if (code == 0 && listen(listener->fd, BACKLOG) != 0)
         code = refuse(wanted, errno, out_error);
     if (code == 0 && !local) {
@@ -172,11 +209,77 @@ static int bind_it(struct listener *listener, const char *group, struct fly_erro
     return code;
 }
 
-int listener_open(const struct listen_address *address, const char *group, struct listener *out_listener,
-                  struct fly_error *out_error)
+static bool listens(int fd)
+{
+    int accepts = 0, type = 0;
+    socklen_t length = sizeof accepts;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &length) != 0 || accepts == 0)
+        return false;
+    length = sizeof type;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type == SOCK_STREAM;
+}
+
+int listener_look(struct listen_address *address, struct fly_error *out_error)
+{
+    socklen_t length = sizeof address->at;
+    int family;
+
+    if (address->fd < 0)
+        return 0;
+    if (!listens(address->fd) || getsockname(address->fd, (struct sockaddr *)&address->at, &length) != 0)
+        return error_set(out_error, FLY_EUSAGE,
+                         "cannot listen on 'fd:%d': the program was started without such a socket",
+                         address->fd);
+    family = address->at.ss_family;
+    if (family != AF_UNIX && family != AF_INET && family != AF_INET6)
+        return error_set(out_error, FLY_EUSAGE, "cannot listen on 'fd:%d': it is no socket of TCP or Unix",
+                         address->fd);
+    address->length = length;
+    address->here = listen_address_is_here(address);
+    return 0;
+}
+
+static int adopt(struct listener *listener, struct fly_error *out_error)
+{
+    int fd = listener->bound.fd;
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+        return refuse(&listener->bound, errno, out_error);
+    listener->fd = fd;
+    listener->inherited = true;
+    return 0;
+}
+
+size_t listener_inherited(void)
+{
+    const char *process = getenv("LISTEN_PID"), *sockets = getenv("LISTEN_FDS");
+    uint64_t pid = 0, count = 0;
+
+    if (process == NULL || sockets == NULL || !number_parse_u64(process, INT32_MAX, &pid) ||
+        pid != (uint64_t)getpid() || !number_parse_u64(sockets, INT16_MAX, &count))
+        count = 0;
+    for (int fd = FIRST_INHERITED; fd < FIRST_INHERITED + (int)count; fd++)
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
+    unsetenv("LISTEN_PID");
+    unsetenv("LISTEN_FDS");
+    unsetenv("LISTEN_FDNAMES");
+    return (size_t)count;
+}
+
+int listener_open(const struct listen_address *address, const struct listener_access *access,
+                  struct listener *out_listener, struct fly_error *out_error)
 {
     struct listener listener = {.bound = *address, .fd = -1, .lock_fd = -1};
     int code = 0;
+
+    if (address->fd >= 0) {
+        code = adopt(&listener, out_error);
+        if (code == 0)
+            *out_listener = listener;
+        return code;
+    }
 
     if (address->at.ss_family == AF_UNIX) {
         code = take_lock(address, &listener, out_error);
@@ -188,7 +291,7 @@ int listener_open(const struct listen_address *address, const char *group, struc
             return code;
         }
     }
-    code = bind_it(&listener, group, out_error);
+    code = bind_it(&listener, access, out_error);
     if (code < 0)
         listener_close(&listener);
     else
@@ -198,7 +301,7 @@ int listener_open(const struct listen_address *address, const char *group, struc
 
 void listener_refuse(struct listener *listener)
 {
-    if (listener->fd >= 0)
+    if (listener->fd >= 0 && !listener->inherited)
         shutdown(listener->fd, SHUT_RDWR);
     if (listener->lock_fd < 0)
         return;

@@ -27,6 +27,9 @@ enum { OPTION_DISCIPLINE = 38, DISCIPLINE = 1 };
  */
 enum { CONNECTION_BYTES = 65536 };
 
+/* Connections that the library still counts when it has said that they ended. */
+enum { COUNTS_LATE = 8 };
+
 static void ignore_line(void *data, const char *format, va_list arguments)
 {
     (void)data;
@@ -65,6 +68,21 @@ static int show_certificate(gnutls_session_t session, const struct gnutls_cert_r
     return 0;
 }
 
+/* Gets a connection that the server has accepted itself; the library owns it, also if it refuses. */
+static bool take_connection(void *owner, int fd)
+{
+    static const struct sockaddr_un nameless = {.sun_family = AF_UNIX};
+    struct door *door = owner;
+
+    return MHD_add_connection(door->daemon, fd, (const struct sockaddr *)&nameless,
+                              sizeof nameless.sun_family) == MHD_YES;
+}
+
+static bool accepts_itself(const struct door *door)
+{
+    return door->server->peers != NULL && door->listener.bound.at.ss_family == AF_UNIX;
+}
+
 static int start_daemon(struct door *door, struct fly_error *out_error)
 {
     const struct server_options *options = &door->server->options;
@@ -75,23 +93,30 @@ static int start_daemon(struct door *door, struct fly_error *out_error)
     const struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
     const struct MHD_OptionItem strict[] = {{(enum MHD_OPTION)OPTION_DISCIPLINE, DISCIPLINE, NULL},
                                             {MHD_OPTION_END, 0, NULL}};
+    const struct MHD_OptionItem socket[] = {{MHD_OPTION_LISTEN_SOCKET, door->listener.fd, NULL},
+                                            {MHD_OPTION_END, 0, NULL}};
+    bool own = accepts_itself(door);
     unsigned flags =
         MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
 
     if (door->tls)
         flags |= MHD_USE_TLS;
+    if (own)
+        flags |= MHD_USE_NO_LISTEN_SOCKET;
     door->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, server_on_request, door, MHD_OPTION_EXTERNAL_LOGGER, ignore_line, NULL,
-        MHD_OPTION_LISTEN_SOCKET, door->listener.fd, MHD_OPTION_URI_LOG_CALLBACK, server_on_target, door,
+        MHD_OPTION_ARRAY, own ? none : socket, MHD_OPTION_URI_LOG_CALLBACK, server_on_target, door,
         MHD_OPTION_NOTIFY_COMPLETED, server_on_completed, door, MHD_OPTION_NOTIFY_CONNECTION,
         server_on_connection, door, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_LIMIT,
-        options->connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        options->connections + (own ? COUNTS_LATE : 0), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         door->listener.bound.at.ss_family == AF_UNIX ? 0U : options->connections_per_ip, MHD_OPTION_ARRAY,
         door->tls ? tls : none, MHD_OPTION_HTTPS_CERT_CALLBACK2, door->tls ? show_certificate : NULL,
         MHD_OPTION_ARRAY, gate_sees_heads() ? none : strict, MHD_OPTION_END);
     if (door->daemon == NULL)
         return error_set(out_error, FLY_EUNSUPPORTED, "cannot serve at '%s': %s", door->url, strerror(errno));
+    if (own)
+        return peers_add(door->server->peers, door->listener.fd, door, out_error);
     door->listener.fd = -1; /* the daemon owns it now */
     return 0;
 }
@@ -119,7 +144,7 @@ static int check_address(const struct server_options *options, const struct list
 {
     if (address->here)
         return 0;
-    if (options->tokens == NULL)
+    if (options->tokens == NULL && options->back->admit == NULL)
         return refuse_without_tokens(options, text, out_error);
     if (options->certificate == NULL && !options->insecure_plain_http)
         return error_set(
@@ -133,15 +158,19 @@ static int check_address(const struct server_options *options, const struct list
 static int open_door(struct server *server, const char *text, struct fly_error *out_error)
 {
     struct door *door = &server->doors[server->door_count];
+    const struct listener_access access = {server->options.socket_owner, server->options.socket_group,
+                                           server->options.socket_mode};
     struct listen_address address;
     char shown[LISTEN_TEXT_MAX];
     bool local;
     int code = listen_address_parse(text, &address, out_error);
 
     if (code == 0)
+        code = listener_look(&address, out_error);
+    if (code == 0)
         code = check_address(&server->options, &address, text, out_error);
     if (code == 0)
-        code = listener_open(&address, server->options.socket_group, &door->listener, out_error);
+        code = listener_open(&address, &access, &door->listener, out_error);
     if (code < 0)
         return code;
     door->server = server;
@@ -169,6 +198,20 @@ static int open_doors(struct server *server, struct fly_error *out_error)
     return code;
 }
 
+static int open_peers(struct server *server, struct fly_error *out_error)
+{
+    const struct server_options *options = &server->options;
+    const struct peers_options wanted = {
+        .rules = {options->device_major != 0 ? options->device_major : SERVER_DEVICE_MAJOR,
+                  options->device_directory != NULL ? options->device_directory : "/dev"},
+        .connections = options->connections,
+        .connections_per_user = options->connections_per_user,
+        .first_byte_s = options->request_timeout_s,
+        .take = take_connection};
+
+    return options->accept_peers ? peers_open(&wanted, &server->peers, out_error) : 0;
+}
+
 static void close_doors(struct server *server)
 {
     for (size_t i = 0; i < server->door_count; i++) {
@@ -182,6 +225,8 @@ static void close_doors(struct server *server)
 static void server_free(struct server *server)
 {
     close_doors(server);
+    peers_close(server->peers);
+    streams_deinit(&server->streams);
     connections_deinit(&server->connections);
     if (server->with_certificate)
         certificate_shelf_close(&server->certificate);
@@ -210,7 +255,7 @@ static int open_gate(struct server *server, struct fly_error *out_error)
     }
     if (code == 0)
         code = open_doors(server, out_error);
-    return code;
+    return code == 0 ? open_peers(server, out_error) : code;
 }
 
 static int look_at_tokens(void *self, struct fly_error *out_error)
@@ -266,6 +311,7 @@ static void server_init(struct server *server, const struct server_options *opti
                          .meaning = "clients refuse it; put another in its place, and send SIGHUP",
                          .over = "one that holds is in use"};
     connections_init(&server->connections);
+    streams_init(&server->streams, &server->connections, options->request_timeout_s);
     traffic_init(&server->traffic);
     troubles_init(&server->troubles, options->tell, options->tell_state);
 }
@@ -289,6 +335,8 @@ int server_open(const struct server_options *options, struct server **out_server
     }
     for (size_t i = 0; i < server->door_count && code == 0; i++)
         code = start_daemon(&server->doors[i], out_error);
+    if (code == 0 && server->peers != NULL)
+        code = peers_start(server->peers, out_error);
     if (code < 0) {
         server_quiesce(server);
         server_close(server);
@@ -325,6 +373,7 @@ void server_tick(struct server *server)
     check_certificate(server);
     server->options.back->tick(server->options.back_self, now);
     readiness_tick(&server->readiness, now);
+    streams_tick(&server->streams, now);
     connections_reap(&server->connections, now);
 }
 
@@ -358,6 +407,8 @@ void server_reload(struct server *server)
 void server_quiesce(struct server *server)
 {
     atomic_store(&server->stopping, true);
+    if (server->peers != NULL)
+        peers_stop(server->peers);
     for (size_t i = 0; i < server->door_count; i++) {
         struct door *door = &server->doors[i];
 
@@ -369,6 +420,7 @@ void server_quiesce(struct server *server)
             door->listener.fd = MHD_quiesce_daemon(door->daemon);
         listener_refuse(&door->listener);
     }
+    streams_stop(&server->streams);
 }
 
 bool server_is_idle(struct server *server)

@@ -52,16 +52,8 @@ struct server_options {
     unsigned connections_per_user; /* of Unix sockets, with accept_peers; 0: no limit */
     unsigned device_major;         /* of GPU devices, with accept_peers; 0: SERVER_DEVICE_MAJOR */
     const char *device_directory;  /* holds them as nvidia0, nvidia1 ...; NULL: "/dev" */
-
-    /*
-     * Lets every request through to the back, which decides by its peer and its bearer who may do
-     * what. With a file of tokens, a token of it still gives the request its scope; all others have
-     * scope SERVE_NOBODY. Web pages are refused unless they send a token. The server's own paths
-     * want nothing.
-     */
-    bool back_admits;
-    size_t body_max;          /* most bytes of a request's body */
-    double request_timeout_s; /* to send a request, to wait for who answers it, to take the answer */
+    size_t body_max;               /* most bytes of a request's body */
+    double request_timeout_s;      /* to send a request, to wait for who answers it, to take the answer */
 
     /* Gets a line about each request; called from several threads. NULL: no such lines. */
     void (*log)(void *state, const char *line);

@@ -45,6 +45,16 @@ struct server_back {
     int (*start)(void *self, struct readiness *readiness, struct troubles *troubles,
                  struct fly_error *out_error);
 
+    /*
+     * Returns what the caller of a request may do, by its peer and its bearer. The request has no body
+     * yet, and the scope of its token, if the file of tokens has it; otherwise SERVE_NOBODY. A caller
+     * who may do nothing gets its answer from `put` all the same, but may send no body. Without a
+     * bearer, web pages are refused before. Not called for /healthz and /readyz, for which nothing is
+     * needed; /metrics takes SERVE_READ. Must not block. Any thread. NULL: the file of tokens decides,
+     * and without one every caller of this machine may do everything.
+     */
+    enum serve_scope (*admit)(void *self, const struct serve_request *request);
+
     /* Answers the task by its deadline, and finishes it; refuses it after `stop`. Any thread. */
     void (*put)(void *self, struct task *task);
 

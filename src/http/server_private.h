@@ -9,7 +9,9 @@
 #include "http/certificate.h"
 #include "http/connections.h"
 #include "http/listener.h"
+#include "http/peers.h"
 #include "http/server.h"
+#include "http/streams.h"
 #include "http/token_file.h"
 #include "http/traffic.h"
 
@@ -36,6 +38,8 @@ struct server {
     struct token_file tokens;
     bool with_certificate, with_tokens;
     struct connections connections;
+    struct streams streams;
+    struct peers *peers;                      /* owned; NULL: the library accepts all connections */
     atomic_uint_least64_t connection_numbers; /* given so far */
     atomic_uint under_way;    /* requests whose head was read and whose answer is not written yet */
     atomic_size_t body_bytes; /* held by those requests */
@@ -67,6 +71,7 @@ struct visit {
     char caller[TOKEN_NAME_MAX]; /* name of the caller's token */
     const char *challenge;       /* with 401; static */
     const char *path_secret;     /* the token from the path, stored in front of the request's path; or NULL */
+    struct stream_line line;     /* of the answer's stream */
     max_align_t note[];          /* the task's */
 };
 

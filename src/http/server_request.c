@@ -85,28 +85,42 @@ static void make_harmless(struct serve_answer *answer)
     answer->body = shown;
 }
 
-static struct MHD_Response *make_response(struct visit *visit)
+static struct MHD_Response *make_body(struct serve_answer *answer)
 {
-    struct serve_answer *answer = &visit->task.answer;
     struct MHD_Response *response;
-    char seconds[NUMBER_TEXT];
 
     if (answer->type != NULL)
         make_harmless(answer);
-    if (answer->body.capacity > 0) {
-        response =
-            MHD_create_response_from_buffer(answer->body.length, answer->body.data, MHD_RESPMEM_MUST_FREE);
-        if (response != NULL)
-            buffer_init(&answer->body, ANSWER_MAX);
-    } else {
-        response = MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
-    }
+    if (answer->body.capacity == 0)
+        return MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
+    response = MHD_create_response_from_buffer(answer->body.length, answer->body.data, MHD_RESPMEM_MUST_FREE);
+    if (response != NULL)
+        buffer_init(&answer->body, ANSWER_MAX);
+    return response;
+}
+
+static struct MHD_Response *make_stream(struct visit *visit)
+{
+    struct serve_answer *answer = &visit->task.answer;
+
+    answer->status = 200;
+    answer->type = "text/event-stream";
+    return streams_begin(&visit->door->server->streams, &visit->line, answer->stream, visit->connection,
+                         visit->row);
+}
+
+static struct MHD_Response *make_response(struct visit *visit)
+{
+    struct serve_answer *answer = &visit->task.answer;
+    struct MHD_Response *response = answer->stream != NULL ? make_stream(visit) : make_body(answer);
+    char seconds[NUMBER_TEXT];
+
     if (response == NULL)
         return NULL;
     add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
     add_header(response, MHD_HTTP_HEADER_ALLOW, answer->allow);
     add_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, visit->challenge);
-    add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, answer->stream != NULL ? "no-cache" : "no-store");
     add_header(response, "X-Content-Type-Options", "nosniff");
     if (answer->retry_after_s > 0) {
         snprintf(seconds, sizeof seconds, "%u", answer->retry_after_s);
@@ -322,6 +336,8 @@ void server_on_completed(void *data, struct MHD_Connection *connection, void **r
         connections_set(&server->connections, visit->row, visit->row->kept_open ? never : in_time(server));
     atomic_fetch_sub(&server->body_bytes, visit->body_length);
     under_way = visit->under_way;
+    if (visit->task.answer.stream != NULL)
+        streams_end(&visit->line, visit->task.answer.stream);
     buffer_deinit(&visit->body);
     buffer_deinit(&visit->task.answer.body);
     free(visit->target);
@@ -340,9 +356,12 @@ static void begin_connection(struct server *server, struct MHD_Connection *conne
     if (info == NULL)
         return;
     row = connections_add(&server->connections, info->connect_fd, in_time(server), server);
-    if (row != NULL)
-        row->peer.connection = atomic_fetch_add(&server->connection_numbers, 1) + 1;
     *socket = row;
+    if (row == NULL)
+        return;
+    row->peer.connection = atomic_fetch_add(&server->connection_numbers, 1) + 1;
+    if (server->peers != NULL)
+        peers_claim(server->peers, row->fd, row->peer.connection, &row->peer);
 }
 
 static void end_connection(struct server *server, struct connection *row)
@@ -351,6 +370,8 @@ static void end_connection(struct server *server, struct connection *row)
     uint64_t number = row->peer.connection;
 
     connections_remove(&server->connections, row);
+    if (server->peers != NULL)
+        peers_forget(server->peers, number);
     if (options->back->closed != NULL)
         options->back->closed(options->back_self, number);
 }

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a server listens, with which access, and whom its back lets in. */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "http/listener.h"
+#include "talk.h"
+
+static const char whole[] = "\"end\":\"yes\"";
+static const struct server_options with_peers = {.accept_peers = true};
+
+static void check_mode(unsigned wanted, unsigned mode)
+{
+    struct server_options options = with_peers;
+    struct talk talk = {0};
+    struct stat there;
+    char user[16];
+
+    snprintf(user, sizeof user, "%u", (unsigned)getuid());
+    options.socket_mode = wanted;
+    options.socket_owner = user;
+    talk_open(&talk, options, false);
+    assert_int_equal(stat(talk.path, &there), 0);
+    assert_int_equal(there.st_mode & 07777, mode);
+    assert_int_equal(there.st_uid, getuid());
+    talk_close(&talk);
+}
+
+static void test_modes(void **state)
+{
+    (void)state;
+    check_mode(0666, 0666);
+    check_mode(0, 0600);
+}
+
+static int listening(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    memcpy(at.sun_path, path, strlen(path) + 1);
+    assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    return fd;
+}
+
+/* A socket that was opened elsewhere serves, and stays for who opened it. */
+static void check_inherited(bool accept_peers)
+{
+    char path[] = "/tmp/flyball-inherited-XXXXXX", address[64], fd_text[16], url[96];
+    const char *const listen[] = {fd_text};
+    struct talk talk = {0};
+    int fd, own;
+
+    assert_non_null(mkdtemp(path));
+    snprintf(address, sizeof address, "%s/socket", path);
+    snprintf(url, sizeof url, "unix:%s", address);
+    fd = listening(address);
+    own = dup(fd);
+    snprintf(fd_text, sizeof fd_text, "fd:%d", fd);
+    talk_open(&talk,
+              (struct server_options){.listen = listen, .listen_count = 1, .accept_peers = accept_peers},
+              false);
+    assert_string_equal(server_address(talk.server, 0), url);
+    snprintf(talk.path, sizeof talk.path, "%s", address);
+    check_contains(talk_ask(&talk, "/a", whole), accept_peers ? "\"local\":true" : "\"local\":false");
+    talk_close(&talk);
+    close(talk_connect(&talk));
+    close(own);
+    assert_int_equal(unlink(address), 0);
+    assert_int_equal(rmdir(path), 0);
+}
+
+static void test_inherited(void **state)
+{
+    (void)state;
+    check_inherited(true);
+    check_inherited(false);
+}
+
+static void test_not_inherited(void **state)
+{
+    static const char *const bad[] = {"fd:0", "fd:2", "fd:x", "fd:", "fd:999"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct fly_error error = {.text = ""};
+        struct listen_address address;
+        int code = listen_address_parse(bad[i], &address, &error);
+
+        if (code == 0)
+            code = listener_look(&address, &error);
+        assert_int_equal(code, FLY_EUSAGE);
+        check_contains(error.text, bad[i]);
+    }
+}
+
+static void test_activation(void **state)
+{
+    char own[16];
+
+    (void)state;
+    setenv("LISTEN_FDS", "2", 1);
+    setenv("LISTEN_PID", "1", 1);
+    assert_int_equal(listener_inherited(), 0); /* meant for another process */
+    assert_null(getenv("LISTEN_FDS"));
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    setenv("LISTEN_FDS", "2", 1);
+    setenv("LISTEN_PID", own, 1);
+    assert_int_equal(listener_inherited(), 2);
+    assert_null(getenv("LISTEN_PID"));
+    assert_int_equal(listener_inherited(), 0);
+}
+
+static void test_admit(void **state)
+{
+    static const char body[] = "POST /a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n"
+                               "Content-Length: 3\r\n\r\nabc";
+    struct talk talk = {.admits = SERVE_NOBODY};
+    int fd;
+
+    (void)state;
+    talk_open(&talk, with_peers, true);
+    check_contains(talk_ask(&talk, "/a", whole), "\"bearer\":null");
+    check_contains(talk_ask(&talk, "/healthz", "}"), "200 OK");
+    check_contains(talk_ask(&talk, "/metrics", "}"), " 403 ");
+    fd = talk_connect(&talk);
+    assert_int_equal(talk_send(fd, body, NULL, 0), 0);
+    check_contains(talk_read(fd, "}"), " 413 ");
+    close(fd);
+    talk.admits = SERVE_READ;
+    check_contains(talk_ask(&talk, "/metrics", "talks 1"), "200 OK");
+    fd = talk_connect(&talk);
+    assert_int_equal(talk_send(fd, body, NULL, 0), 0);
+    check_contains(talk_read(fd, whole), "\"bearer\":\"secret\"");
+    close(fd);
+    fd = talk_connect(&talk);
+    assert_int_equal(talk_send(fd, "GET /a HTTP/1.1\r\nHost: x\r\nOrigin: http://a\r\n\r\n", NULL, 0), 0);
+    check_contains(talk_read(fd, "}"), " 403 ");
+    close(fd);
+    talk_close(&talk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_activation), cmocka_unit_test(test_not_inherited), cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_inherited),  cmocka_unit_test(test_admit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
