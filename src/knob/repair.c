@@ -409,6 +409,21 @@ int knob_repair(const struct knob_options *options, const struct device_list *li
     return count;
 }
 
+/*
+ * Returns whether another user's entry has somebody who looks after it: whoever holds the lock, a session or
+ * its guard. Asking for the user's right would ask this daemon, which is at work here.
+ */
+static bool is_tended(const char *directory, const struct journal_name *name, struct repair *repair)
+{
+    char holder[GPU_LOCK_HOLDER_MAX];
+
+    if (!stranger_made(directory, name->kind, name->uuid) ||
+        gpu_lock_holder(directory, name->uuid, holder, NULL) != 1)
+        return false;
+    repair_end_with(repair, REPAIR_IN_USE, "the knobs of the GPU '%s' are held by %s", name->uuid, holder);
+    return true;
+}
+
 int knob_repair_device(const struct knob_options *options, const struct device *device,
                        struct repair *out_repairs, size_t maximum, struct fly_error *out_error)
 {
@@ -424,7 +439,8 @@ int knob_repair_device(const struct knob_options *options, const struct device *
             if (!journal_exists(directories[at], name.kind, device->info.uuid))
                 continue;
             snprintf(name.uuid, sizeof name.uuid, "%s", device->info.uuid);
-            repair_present(directories[at], options, device, &name, &repair);
+            if (!is_tended(directories[at], &name, &repair))
+                repair_present(directories[at], options, device, &name, &repair);
             if ((size_t)count < maximum)
                 out_repairs[count] = repair;
             count++;

@@ -17,7 +17,8 @@ int knob_repair(const struct knob_options *options, const struct device_list *li
                 struct repair *out_repairs, size_t maximum, struct fly_error *out_error);
 
 /*
- * Does so for one GPU, without kept settings. Returns how many entries it has, at most four, or a
+ * Does so for one GPU, without kept settings, for a daemon through which users turn: it leaves another user's
+ * entry to whoever holds the lock. Returns how many entries it has, at most four, or a
  * negative code.
  */
 int knob_repair_device(const struct knob_options *options, const struct device *device,

@@ -167,7 +167,7 @@ static bool repair_now(struct hand *hand)
     if (count < 0)
         leases_tell(hand->leases, "%s", error.text);
     for (int i = 0; i < count && i < JOURNAL_KIND_COUNT; i++) {
-        is_done = is_done && repairs[i].end != REPAIR_FAILED;
+        is_done = is_done && repairs[i].end != REPAIR_FAILED && repairs[i].end != REPAIR_IN_USE;
         if (repairs[i].end != REPAIR_IN_USE)
             tell_repair(hand, &repairs[i]);
     }

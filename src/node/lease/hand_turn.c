@@ -295,6 +295,9 @@ void hand_let_go(struct hand *hand)
         /* What could not be put back is in the journal: try again from there. */
         if (report.state == KNOB_STUCK)
             hand->repaired = false;
+        /* What the process itself wrote down has nobody who removes it if its guard has died too. */
+        if (hand->for_process)
+            hand->repaired = false;
     }
     hand->made = (struct lease_wish){.asked = 0};
     hand->for_process = false;
