@@ -135,15 +135,15 @@ static void test_stale_is_what_rests_on_nothing_better(void **state)
         const char *provider;
         bool stale, known, scarce;
     } cases[] = {
-        {"fresh", 16, 60, false, 1, "test", false, true},
-        {"an outage that the days before bridge", 16, 45 * HOUR_S, false, 1, "test", false, true},
+        {"fresh", 16, 60, false, 1, "test", false, true, false},
+        {"an outage that the days before bridge", 16, 45 * HOUR_S, false, 1, "test", false, true, false},
         {"two hours of data, an hour old", 0, HOUR_S, false, 1, "test", true, true, true},
         {"two hours of data, a minute old", 0, 60, false, 1, "test", true, true, true},
-        {"two hours of data, three days old", 0, 3 * DAY_S, false, 1, "test", true, true},
-        {"the same, but published", 0, HOUR_S, true, 1, "test", false, true},
-        {"three weeks of outage", 16, 21 * DAY_S, false, 1, "test", true, false},
-        {"the same, where it does not count", 16, 21 * DAY_S, false, 0, "test", false, true},
-        {"a constant", 16, 21 * DAY_S, false, 1, "constant", false, false},
+        {"two hours of data, three days old", 0, 3 * DAY_S, false, 1, "test", true, true, false},
+        {"the same, but published", 0, HOUR_S, true, 1, "test", false, true, false},
+        {"three weeks of outage", 16, 21 * DAY_S, false, 1, "test", true, false, false},
+        {"the same, where it does not count", 16, 21 * DAY_S, false, 0, "test", false, true, false},
+        {"a constant", 16, 21 * DAY_S, false, 1, "constant", false, false, false},
     };
 
     (void)state;
