@@ -86,7 +86,7 @@ static int monitor_run(const struct cli_call *call, struct fly_error *out_error)
             error_set(out_error, FLY_EUNSUPPORTED,
                       "no device here can be measured; 'flyball doctor' says why, and what would change it");
     for (size_t i = 0; result == 0 && i < list.count; i++)
-        watch_init(&monitor.watches[i], &list.devices[i]);
+        monitored_init(&monitor.watches[i], &list.devices[i]);
     if (result == 0)
         result = tell(&monitor, out_error);
     free(monitor.watches);

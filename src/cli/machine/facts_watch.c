@@ -12,7 +12,7 @@ static const double watched_s = 1.0, poll_s = 0.002;
 _Static_assert((int)SELFTEST_WATCHED <= (int)FACTS_LOOKS_MAX, "a file of facts takes as many looks");
 
 /* One figure of one device. */
-struct watch {
+struct monitored {
     bool wanted;
     struct updates updates;
     double periods_s[PERIODS_MAX];
@@ -32,7 +32,7 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 }
 
 /* A counter that wrapped or was reset does not show the size of its steps. */
-static void note_step(struct watch *watch, bool counts, int64_t value)
+static void note_step(struct monitored *watch, bool counts, int64_t value)
 {
     int64_t change = value - watch->last;
     uint64_t step = (uint64_t)(change < 0 ? -change : change);
@@ -44,7 +44,7 @@ static void note_step(struct watch *watch, bool counts, int64_t value)
     watch->last = value;
 }
 
-static void poll_device(const struct device *device, struct watch watches[SELFTEST_WATCHED])
+static void poll_device(const struct device *device, struct monitored watches[SELFTEST_WATCHED])
 {
     for (size_t i = 0; i < SELFTEST_WATCHED; i++) {
         enum quantity quantity = selftest_watched[i];
@@ -60,7 +60,7 @@ static void poll_device(const struct device *device, struct watch watches[SELFTE
     }
 }
 
-static void poll_all(const struct device_list *list, struct watch (*watches)[SELFTEST_WATCHED])
+static void poll_all(const struct device_list *list, struct monitored (*watches)[SELFTEST_WATCHED])
 {
     struct mono_time now = clock_real.now(clock_real.state), end = mono_after_s(now, watched_s);
 
@@ -74,7 +74,7 @@ static void poll_all(const struct device_list *list, struct watch (*watches)[SEL
     }
 }
 
-static struct facts_look look_of(enum quantity quantity, struct watch *watch)
+static struct facts_look look_of(enum quantity quantity, struct monitored *watch)
 {
     struct update_finding finding = updates_find(&watch->updates);
 
@@ -92,7 +92,7 @@ static struct facts_look look_of(enum quantity quantity, struct watch *watch)
 }
 
 static void keep_looks(struct facts_maker *maker, struct facts_device *device,
-                       struct watch watches[SELFTEST_WATCHED])
+                       struct monitored watches[SELFTEST_WATCHED])
 {
     device->looks = facts_room(maker, SELFTEST_WATCHED, sizeof *device->looks);
     for (size_t i = 0; device->looks != NULL && i < SELFTEST_WATCHED; i++) {
@@ -102,7 +102,7 @@ static void keep_looks(struct facts_maker *maker, struct facts_device *device,
 }
 
 /* A figure that is not answered is not watched, and so does not count as a look. */
-static void choose(const struct facts_device *device, struct watch watches[SELFTEST_WATCHED])
+static void choose(const struct facts_device *device, struct monitored watches[SELFTEST_WATCHED])
 {
     for (size_t i = 0; i < SELFTEST_WATCHED; i++) {
         updates_init(&watches[i].updates, watches[i].periods_s, PERIODS_MAX);
@@ -115,7 +115,7 @@ static void choose(const struct facts_device *device, struct watch watches[SELFT
 void facts_watch(struct facts_maker *maker)
 {
     struct facts *facts = maker->facts;
-    struct watch(*watches)[SELFTEST_WATCHED] = calloc(facts->device_count + 1, sizeof *watches);
+    struct monitored(*watches)[SELFTEST_WATCHED] = calloc(facts->device_count + 1, sizeof *watches);
 
     if (watches == NULL) {
         maker->exhausted = true;

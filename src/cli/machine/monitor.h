@@ -3,13 +3,13 @@
 #define FLYBALL_CLI_MACHINE_MONITOR_H
 
 #include "cli/frame/call.h"
-#include "cli/machine/watch.h"
+#include "cli/machine/monitored.h"
 
 /* The devices that `flyball monitor` watches, and its two forms of output. */
 struct monitor {
     const struct cli_call *call;
     struct device_list *list;
-    struct watch *watches; /* one for each device of the list */
+    struct monitored *watches; /* one for each device of the list */
     double interval_s;
     struct mono_time start, now, due;
 };

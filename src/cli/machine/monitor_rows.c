@@ -36,7 +36,7 @@ void monitor_read(struct monitor *monitor)
 
     for (size_t i = 0; i < monitor->list->count; i++) {
         device_read(&monitor->list->devices[i], &clock_real, QUANTITY_ALL, &reading);
-        watch_take(&monitor->watches[i], &reading);
+        monitored_take(&monitor->watches[i], &reading);
     }
     monitor->now = mono_now();
     do
@@ -73,7 +73,7 @@ static void put_throttle(struct table *table, const struct reading *reading)
         table_add_unavailable(table, "-", reading_reason(reading, reason));
 }
 
-static void put_row(struct table *table, const struct monitor *monitor, const struct watch *watch,
+static void put_row(struct table *table, const struct monitor *monitor, const struct monitored *watch,
                     bool people, double date_unix_s)
 {
     const struct device_info *info = &watch->device->info;

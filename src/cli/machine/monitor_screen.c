@@ -52,15 +52,15 @@ struct screen {
 };
 
 /* Returns the power that fills a bar: the limit, or the highest power seen. */
-static double full_power_w(const struct watch *watch)
+static double full_power_w(const struct monitored *watch)
 {
     const struct reading *limit = reading_limit(&watch->reading);
     double full_w = 0;
 
     if (limit->state == READING_OK && limit->value > 0)
         return (double)limit->value / 1e3;
-    for (size_t i = 0; i < WATCH_HISTORY; i++)
-        full_w = fmax(full_w, watch_history_w(watch, i));
+    for (size_t i = 0; i < MONITORED_HISTORY; i++)
+        full_w = fmax(full_w, monitored_history_w(watch, i));
     return full_w > 0 ? full_w : 1;
 }
 
@@ -79,13 +79,13 @@ static int level_of(double part)
 }
 
 /* Draws the last powers as small bars, the newest at the right. */
-static void draw_history(const struct screen *screen, const struct watch *watch, int line, int column,
+static void draw_history(const struct screen *screen, const struct monitored *watch, int line, int column,
                          int width)
 {
     double full_w = full_power_w(watch);
 
     for (int i = 0; i < width; i++) {
-        double part = watch_history_w(watch, (size_t)(width - 1 - i)) / full_w;
+        double part = monitored_history_w(watch, (size_t)(width - 1 - i)) / full_w;
 
         attrset(attribute_of(screen, part));
         mvaddstr(line, column + i, screen->scale[level_of(part)]);
@@ -104,7 +104,7 @@ static const char *reading_text(const struct reading *reading, double divisor, c
     return text;
 }
 
-static const char *throttle_of(const struct watch *watch, char text[THROTTLE_TEXT_MAX])
+static const char *throttle_of(const struct monitored *watch, char text[THROTTLE_TEXT_MAX])
 {
     const struct reading *throttle = &watch->reading.values[QUANTITY_THROTTLE];
 
@@ -115,39 +115,39 @@ static const char *throttle_of(const struct watch *watch, char text[THROTTLE_TEX
     return text;
 }
 
-static void put_device(const struct watch *watch, char text[TEXT_MAX])
+static void put_device(const struct monitored *watch, char text[TEXT_MAX])
 {
     snprintf(text, TEXT_MAX, "%s %u", device_kind_name(watch->device->info.kind), watch->device->info.index);
 }
 
-static void put_power(const struct watch *watch, char text[TEXT_MAX])
+static void put_power(const struct monitored *watch, char text[TEXT_MAX])
 {
     if (!isnan(watch->power_w))
         amount_power(watch->power_w, text);
 }
 
-static void put_limit(const struct watch *watch, char text[TEXT_MAX])
+static void put_limit(const struct monitored *watch, char text[TEXT_MAX])
 {
     reading_text(reading_limit(&watch->reading), 1e3, " W", text);
 }
 
-static void put_energy(const struct watch *watch, char text[TEXT_MAX])
+static void put_energy(const struct monitored *watch, char text[TEXT_MAX])
 {
     if (!isnan(watch->energy_j))
         amount_energy(watch->energy_j, NAN, "", text);
 }
 
-static void put_heat(const struct watch *watch, char text[TEXT_MAX])
+static void put_heat(const struct monitored *watch, char text[TEXT_MAX])
 {
     reading_text(&watch->reading.values[QUANTITY_TEMPERATURE], 1, " C", text);
 }
 
-static void put_use(const struct watch *watch, char text[TEXT_MAX])
+static void put_use(const struct monitored *watch, char text[TEXT_MAX])
 {
     reading_text(&watch->reading.values[QUANTITY_UTILIZATION], 1, " %", text);
 }
 
-static void put_throttle(const struct watch *watch, char text[TEXT_MAX])
+static void put_throttle(const struct monitored *watch, char text[TEXT_MAX])
 {
     char throttle[THROTTLE_TEXT_MAX];
 
@@ -159,7 +159,7 @@ static const struct figure {
     const char *title;
     int width; /* below 0: aligned to the left */
     int rank;  /* on a narrow screen, figures with the highest ranks are left out first */
-    void (*put)(const struct watch *watch, char text[TEXT_MAX]); /* leaves "-" if it is unknown */
+    void (*put)(const struct monitored *watch, char text[TEXT_MAX]); /* leaves "-" if it is unknown */
 } figures[] = {
     {"device", -7, 1, put_device},          {"power", 8, 2, put_power}, {"limit", 7, 4, put_limit},
     {"energy", 10, 3, put_energy},          {"heat", 6, 6, put_heat},   {"use", 5, 7, put_use},
@@ -182,7 +182,7 @@ static int rank_that_fits(void)
 }
 
 /* Draws a figure's text, or its title without a device; cut to its width and the screen's. */
-static void add_figure(const struct figure *figure, const struct watch *watch)
+static void add_figure(const struct figure *figure, const struct monitored *watch)
 {
     char text[TEXT_MAX] = "-", cell[TEXT_MAX];
 
@@ -194,7 +194,7 @@ static void add_figure(const struct figure *figure, const struct watch *watch)
 }
 
 /* Draws a device's figures on one line, or their titles. Returns where the next column begins. */
-static int draw_figures(const struct watch *watch, int line)
+static int draw_figures(const struct monitored *watch, int line)
 {
     int rank = rank_that_fits();
 
@@ -208,17 +208,17 @@ static int draw_figures(const struct watch *watch, int line)
 }
 
 /* Draws a device's figures, and its history behind them. */
-static void draw_device(const struct screen *screen, const struct watch *watch, int line)
+static void draw_device(const struct screen *screen, const struct monitored *watch, int line)
 {
     int column = draw_figures(watch, line);
 
     if (column < COLS)
         draw_history(screen, watch, line, column,
-                     COLS - column < WATCH_HISTORY ? COLS - column : WATCH_HISTORY);
+                     COLS - column < MONITORED_HISTORY ? COLS - column : MONITORED_HISTORY);
 }
 
 /* Draws what the device is, and notes on its figures. */
-static void draw_name(const struct watch *watch, int line)
+static void draw_name(const struct monitored *watch, int line)
 {
     const struct device_info *info = &watch->device->info;
     bool unknown = isnan(watch->energy_j);

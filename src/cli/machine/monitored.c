@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/machine/watch.h"
+#include "cli/machine/monitored.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,14 +8,14 @@
 
 static const double uj_per_j = 1e6, mw_per_w = 1e3;
 
-void watch_init(struct watch *watch, const struct device *device)
+void monitored_init(struct monitored *watch, const struct device *device)
 {
-    *watch = (struct watch){.device = device, .power_w = NAN, .energy_j = NAN};
+    *watch = (struct monitored){.device = device, .power_w = NAN, .energy_j = NAN};
     snprintf(watch->power_reason, sizeof watch->power_reason, "it was not read yet");
     snprintf(watch->energy_reason, sizeof watch->energy_reason, "it was not read yet");
 }
 
-static void lose_energy(struct watch *watch, const char *reason)
+static void lose_energy(struct monitored *watch, const char *reason)
 {
     watch->broken = true;
     snprintf(watch->energy_reason, sizeof watch->energy_reason, "%s", reason);
@@ -25,7 +25,7 @@ static void lose_energy(struct watch *watch, const char *reason)
  * Takes the counter. Returns the mean power since the counter last changed, NAN while it has not:
  * a counter that is slower than its reader does not mean that the device draws nothing.
  */
-static double take_counter(struct watch *watch, uint64_t counter_uj, struct mono_time at)
+static double take_counter(struct monitored *watch, uint64_t counter_uj, struct mono_time at)
 {
     bool first = !watch->counted;
     uint64_t before_uj = watch->counter_uj;
@@ -49,7 +49,7 @@ static double take_counter(struct watch *watch, uint64_t counter_uj, struct mono
 }
 
 /* Integrates the power of a device without a counter. */
-static void take_power(struct watch *watch, const struct reading *power, struct mono_time at)
+static void take_power(struct monitored *watch, const struct reading *power, struct mono_time at)
 {
     double power_w = (double)power->value / mw_per_w;
     char reason[READING_REASON_MAX];
@@ -69,7 +69,7 @@ static void take_power(struct watch *watch, const struct reading *power, struct 
     watch->sensed = true;
 }
 
-static void take_energy(struct watch *watch, const struct device_reading *reading, double *out_mean_w)
+static void take_energy(struct monitored *watch, const struct device_reading *reading, double *out_mean_w)
 {
     const struct reading *counter = &reading->values[QUANTITY_ENERGY];
     struct mono_time at = mono_middle(reading->before, reading->after);
@@ -95,7 +95,7 @@ static void take_energy(struct watch *watch, const struct device_reading *readin
         snprintf(watch->energy_reason, sizeof watch->energy_reason, "the counter has not moved yet");
 }
 
-static void tell_power(struct watch *watch, const struct device_reading *reading, double mean_w)
+static void tell_power(struct monitored *watch, const struct device_reading *reading, double mean_w)
 {
     const struct reading *power = reading_power(reading);
     char reason[READING_REASON_MAX];
@@ -113,7 +113,7 @@ static void tell_power(struct watch *watch, const struct device_reading *reading
         snprintf(watch->power_reason, sizeof watch->power_reason, "%s", reading_reason(power, reason));
 }
 
-void watch_take(struct watch *watch, const struct device_reading *reading)
+void monitored_take(struct monitored *watch, const struct device_reading *reading)
 {
     double mean_w = NAN;
 
@@ -121,13 +121,13 @@ void watch_take(struct watch *watch, const struct device_reading *reading)
     take_energy(watch, reading, &mean_w);
     tell_power(watch, reading, mean_w);
     watch->readings++;
-    watch->history_w[watch->history_count % WATCH_HISTORY] = watch->power_w;
+    watch->history_w[watch->history_count % MONITORED_HISTORY] = watch->power_w;
     watch->history_count++;
 }
 
-double watch_history_w(const struct watch *watch, size_t back)
+double monitored_history_w(const struct monitored *watch, size_t back)
 {
-    if (back >= WATCH_HISTORY || back >= watch->history_count)
+    if (back >= MONITORED_HISTORY || back >= watch->history_count)
         return NAN;
-    return watch->history_w[(watch->history_count - 1 - back) % WATCH_HISTORY];
+    return watch->history_w[(watch->history_count - 1 - back) % MONITORED_HISTORY];
 }

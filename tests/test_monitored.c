@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the monitor makes of readings: energy since the first, power, and what is unknown; and amounts as
  * text. */
-#include "cli/machine/watch.h"
+#include "cli/machine/monitored.h"
 
 #include <stdio.h>
 
@@ -92,21 +92,21 @@ static void test_cases(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct device device = {.info.energy_modulus_uj = cases[i].modulus_uj};
-        struct watch watch;
+        struct monitored watch;
 
-        watch_init(&watch, &device);
+        monitored_init(&watch, &device);
         assert_true(isnan(watch.energy_j));
         for (size_t j = 0; j < cases[i].count; j++) {
             const struct step *step = &cases[i].steps[j];
             struct device_reading reading = reading_of(step);
 
-            watch_take(&watch, &reading);
+            monitored_take(&watch, &reading);
             if (!same(watch.energy_j, step->expected_j) || !same(watch.power_w, step->expected_w))
                 fail_msg("%s, step %zu: %g J and %g W, expected %g J and %g W", cases[i].name, j,
                          watch.energy_j, watch.power_w, step->expected_j, step->expected_w);
             if (isnan(watch.energy_j))
                 assert_true(watch.energy_reason[0] != '\0');
-            assert_true(same(watch_history_w(&watch, 0), watch.power_w));
+            assert_true(same(monitored_history_w(&watch, 0), watch.power_w));
         }
         if (cases[i].source == NULL)
             assert_null(watch.source);
@@ -118,20 +118,20 @@ static void test_cases(void **state)
 static void test_history(void **state)
 {
     struct device device = {.info.kind = DEVICE_GPU};
-    struct watch watch;
+    struct monitored watch;
 
     (void)state;
-    watch_init(&watch, &device);
-    for (int i = 0; i < WATCH_HISTORY + 10; i++) {
+    monitored_init(&watch, &device);
+    for (int i = 0; i < MONITORED_HISTORY + 10; i++) {
         struct step step = {.at_s = i, .counter_j = NONE, .power_w = i};
         struct device_reading reading = reading_of(&step);
 
-        assert_true(isnan(watch_history_w(&watch, (size_t)i)));
-        watch_take(&watch, &reading);
+        assert_true(isnan(monitored_history_w(&watch, (size_t)i)));
+        monitored_take(&watch, &reading);
     }
-    check_double(watch_history_w(&watch, 0), WATCH_HISTORY + 9);
-    check_double(watch_history_w(&watch, WATCH_HISTORY - 1), 10);
-    assert_true(isnan(watch_history_w(&watch, WATCH_HISTORY)));
+    check_double(monitored_history_w(&watch, 0), MONITORED_HISTORY + 9);
+    check_double(monitored_history_w(&watch, MONITORED_HISTORY - 1), 10);
+    assert_true(isnan(monitored_history_w(&watch, MONITORED_HISTORY)));
 }
 
 static void test_amounts(void **state)

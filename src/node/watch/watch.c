@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening, closing, and what others ask of a watch. */
+#include "node/watch/watch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/thread/left_threads.h"
+#include "base/thread/mono_wait.h"
+#include "base/thread/quiet_thread.h"
+#include "device/open/backends.h"
+#include "node/watch/watch_private.h"
+
+enum { RING_OF_A_PLACE = 64 };
+
+static const double poll_default_s = 0.1, save_default_s = 10.0, retry_default_s = 2.0, first_most_s = 10.0,
+                    close_most_s = 2.0, stale_extra_s = 0.5;
+
+static void load(struct watch *watch)
+{
+    char boot[WATCH_BOOT_MAX];
+    struct fly_error error;
+
+    watch_boot_id(watch->boot);
+    if (watch->options.state_path == NULL || watch->saved == NULL)
+        return;
+    if (watch_state_read(watch->options.state_path, watch->saved, SAVED_MAX, &watch->saved_count, boot,
+                         &error) < 0) {
+        watch->saved_count = 0;
+        watch_tell(watch, "totals of energy begin at 0, and are not saved: %s", error.text);
+        return;
+    }
+    watch->save_wanted = true;
+    if (boot[0] != '\0' && strcmp(boot, watch->boot) == 0)
+        return;
+    for (size_t i = 0; i < watch->saved_count; i++)
+        watch_total_reboot(&watch->saved[i].total);
+}
+
+/* ---- opening and closing ---- */
+
+static void fill_options(struct watch_options *options)
+{
+    options->poll_s = options->poll_s > 0.0 ? options->poll_s : poll_default_s;
+    options->save_s = options->save_s > 0.0 ? options->save_s : save_default_s;
+    options->retry_s = options->retry_s > 0.0 ? options->retry_s : retry_default_s;
+    options->ring = options->ring > 0 ? options->ring : RING_OF_A_PLACE * PLACES_MAX;
+    if (options->clock == NULL)
+        options->clock = &clock_real;
+    if (options->open_list == NULL)
+        options->open_list = device_list_open;
+}
+
+int watch_open(const struct watch_options *options, struct watch **out_watch, struct fly_error *out_error)
+{
+    struct mono_time until = mono_after_s(mono_now(), first_most_s);
+    struct watch *made = calloc(1, sizeof *made);
+    pthread_t keeper;
+
+    if (made == NULL)
+        return error_no_memory(out_error);
+    made->options = *options;
+    fill_options(&made->options);
+    made->ring = calloc(made->options.ring, sizeof *made->ring);
+    made->saved = calloc(SAVED_MAX, sizeof *made->saved);
+    pthread_mutex_init(&made->lock, NULL);
+    pthread_mutex_init(&made->listener_lock, NULL);
+    mono_cond_init(&made->changed);
+    load(made);
+    made->save_due = mono_after_s(mono_now(), made->options.save_s);
+    made->holders = 1;
+    pthread_mutex_lock(&made->lock);
+    if (made->ring == NULL || made->saved == NULL || !quiet_thread_start(&keeper, watch_keeper, made)) {
+        watch_let_go(made);
+        return error_no_memory(out_error);
+    }
+    pthread_detach(keeper);
+    made->holders++;
+    while (!made->opened && mono_wait(&made->changed, &made->lock, until))
+        ;
+    pthread_mutex_unlock(&made->lock);
+    *out_watch = made;
+    return 0;
+}
+
+/* Counts the threads that are still in the driver, so that the program ends without its exit handlers. */
+static void leave_threads(struct watch *watch)
+{
+    watch->given_up = true;
+    for (size_t i = 0; i < PLACES_MAX; i++) {
+        if (watch->places[i].has_thread)
+            left_threads_add();
+    }
+    if (!watch->keeper_ended)
+        left_threads_add();
+}
+
+void watch_close(struct watch *watch)
+{
+    struct mono_time until = mono_after_s(mono_now(), close_most_s);
+
+    if (watch == NULL)
+        return;
+    watch_listen(watch, NULL, NULL);
+    pthread_mutex_lock(&watch->lock);
+    watch->closing = true;
+    pthread_cond_broadcast(&watch->changed);
+    while (watch->holders > 1 && mono_wait(&watch->changed, &watch->lock, until))
+        ;
+    watch_save(watch);
+    if (watch->holders > 1)
+        leave_threads(watch);
+    watch_let_go(watch);
+}
+
+/* ---- what others ask ---- */
+
+static struct place *place_at(struct watch *watch, size_t gpu)
+{
+    return gpu < PLACES_MAX && watch->places[gpu].known ? &watch->places[gpu] : NULL;
+}
+
+size_t watch_gpu_count(struct watch *watch)
+{
+    size_t count;
+
+    pthread_mutex_lock(&watch->lock);
+    count = watch->gpu_count;
+    pthread_mutex_unlock(&watch->lock);
+    return count;
+}
+
+size_t watch_cpu_count(struct watch *watch)
+{
+    size_t count;
+
+    pthread_mutex_lock(&watch->lock);
+    count = watch->cpu_count;
+    pthread_mutex_unlock(&watch->lock);
+    return count;
+}
+
+static double silent_s(const struct place *place)
+{
+    return place->call_began.ns == 0 ? 0.0 : mono_elapsed_s(place->call_began, mono_now());
+}
+
+void watch_look(struct watch *watch, size_t gpu, struct watch_device *out_device)
+{
+    const struct place *place;
+
+    *out_device = (struct watch_device){.present = false};
+    pthread_mutex_lock(&watch->lock);
+    place = place_at(watch, gpu);
+    if (place != NULL)
+        *out_device = (struct watch_device){.info = place->info,
+                                            .present = place->device != NULL,
+                                            .silent_s = silent_s(place),
+                                            .total = place->total,
+                                            .shares = place->shares};
+    pthread_mutex_unlock(&watch->lock);
+}
+
+void watch_gpu_info(struct watch *watch, size_t gpu, struct device_info *out_info)
+{
+    struct watch_device device;
+
+    watch_look(watch, gpu, &device);
+    *out_info = device.info;
+}
+
+/* Returns 0, or why the place has no sample of now. */
+static int check_fresh(const struct watch *watch, const struct place *place, struct fly_error *out_error)
+{
+    double age_s = place->latest.id == 0 ? INFINITY : mono_elapsed_s(place->latest.at, mono_now());
+    const struct device_info *info = &place->info;
+
+    if (place->device == NULL)
+        return error_set(out_error, FLY_EREAD, "%s %u is not read: %s", device_kind_name(info->kind),
+                         info->index, place->why[0] != '\0' ? place->why : "its driver is not open");
+    if (age_s <= 2.0 * watch->options.poll_s + stale_extra_s)
+        return 0;
+    if (silent_s(place) > 0.0)
+        return error_set(out_error, FLY_EREAD,
+                         "%s %u does not answer: a call of its driver has hung for %.1f s",
+                         device_kind_name(info->kind), info->index, silent_s(place));
+    return error_set(out_error, FLY_EREAD, "%s %u gave no figure yet; try again",
+                     device_kind_name(info->kind), info->index);
+}
+
+int watch_latest(struct watch *watch, size_t gpu, struct watch_sample *out_sample,
+                 struct fly_error *out_error)
+{
+    const struct place *place;
+    int code;
+
+    pthread_mutex_lock(&watch->lock);
+    place = place_at(watch, gpu);
+    if (place == NULL)
+        code = error_set(out_error, FLY_ENOTFOUND, "there is no device %zu", gpu);
+    else
+        code = check_fresh(watch, place, out_error);
+    if (code == 0)
+        *out_sample = place->latest;
+    pthread_mutex_unlock(&watch->lock);
+    return code;
+}
+
+size_t watch_since(struct watch *watch, uint64_t after_id, struct watch_sample *out_samples, size_t max,
+                   uint64_t *out_lost)
+{
+    size_t count = 0;
+    uint64_t oldest, id;
+
+    pthread_mutex_lock(&watch->lock);
+    oldest = watch->newest_id > watch->options.ring ? watch->newest_id - watch->options.ring + 1 : 1;
+    id = after_id + 1 > oldest ? after_id + 1 : oldest;
+    *out_lost = after_id == 0 ? 0 : id - (after_id + 1);
+    for (; id <= watch->newest_id && count < max; id++)
+        out_samples[count++] = watch->ring[id % watch->options.ring];
+    pthread_mutex_unlock(&watch->lock);
+    return count;
+}
+
+void watch_listen(struct watch *watch, void (*fresh)(void *state), void *state)
+{
+    pthread_mutex_lock(&watch->listener_lock);
+    watch->fresh = fresh;
+    watch->fresh_state = state;
+    pthread_mutex_unlock(&watch->listener_lock);
+}
+
+int watch_borrow(struct watch *watch, size_t gpu, const struct device **out_device,
+                 struct fly_error *out_error)
+{
+    struct place *place;
+    int code = 0;
+
+    pthread_mutex_lock(&watch->lock);
+    place = place_at(watch, gpu);
+    if (place == NULL || watch->released || (place->device == NULL && place->borrowers == 0))
+        code = error_set(out_error, FLY_EUNSUPPORTED, "GPU %zu is not there now: %s", gpu,
+                         place == NULL ? watch->why : place->why);
+    if (code == 0 && place->borrowers++ == 0) {
+        place->lent = place->generation;
+        place->lent_device = place->device;
+        generation_use(place->lent);
+    }
+    if (code == 0)
+        *out_device = place->lent_device;
+    pthread_mutex_unlock(&watch->lock);
+    return code;
+}
+
+void watch_give_back(struct watch *watch, size_t gpu)
+{
+    struct place *place;
+
+    pthread_mutex_lock(&watch->lock);
+    place = place_at(watch, gpu);
+    if (place != NULL && place->borrowers > 0 && --place->borrowers == 0) {
+        generation_drop(watch, place->lent);
+        place->lent = NULL;
+    }
+    pthread_mutex_unlock(&watch->lock);
+}
+
+int watch_release(struct watch *watch, double most_s, struct fly_error *out_error)
+{
+    struct mono_time until = mono_after_s(mono_now(), most_s);
+    int code = 0;
+
+    pthread_mutex_lock(&watch->lock);
+    watch->released = watch->retry_now = true;
+    pthread_cond_broadcast(&watch->changed);
+    while (watch->released && watch->open_lists > 0 && mono_wait(&watch->changed, &watch->lock, until))
+        ;
+    if (watch->released && watch->open_lists > 0)
+        code = error_set(
+            out_error, FLY_EBUSY,
+            "the driver is still in use: a GPU is lent, or a call hangs; it is closed when that ends");
+    pthread_mutex_unlock(&watch->lock);
+    return code;
+}
+
+void watch_resume(struct watch *watch)
+{
+    pthread_mutex_lock(&watch->lock);
+    watch->released = false;
+    watch->retry_now = true;
+    pthread_cond_broadcast(&watch->changed);
+    pthread_mutex_unlock(&watch->lock);
+}
