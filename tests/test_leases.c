@@ -2,6 +2,7 @@
 /* Leases over emulated GPUs: granted, changed, and ended in every way while the daemon lives. */
 #include "lease_support.h"
 
+#include "base/thread/left_threads.h"
 #include "knob/gpu_lock.h"
 
 static struct lease_scene scene;
@@ -251,6 +252,72 @@ static void test_hang_stops_one(void **state)
     scene.patience_s = 0;
 }
 
+/* The daemon ends all the same; what hangs is put back, and freed, when the driver answers. */
+static void test_close_while_one_hangs(void **state)
+{
+    struct lease_request first = request_of(getpid(), 1, 250000), second = request_of(getpid(), 2, 260000);
+    struct lease lease;
+
+    (void)state;
+    scene.patience_s = 1;
+    scene_start(&scene, "gpus=2,model=a100");
+    scene_settle(&scene);
+    must_grant(&scene, &second);
+    knob_machine_fault(&scene.machine, "gpu 0 call nvmlDeviceSetPowerManagementLimit from 1 slow 5s\n");
+    assert_int_equal(leases_grant(scene.leases, &first, &lease, NULL), FLY_EUNSURE);
+    knob_machine_fault(&scene.machine, "");
+    assert_int_equal(leases_close(scene.leases, 0.5), FLY_EUNSURE);
+    check_double(emulator_limit_w(scene.machine.emulator, 1), 400.0);
+    assert_true(left_threads_any());
+    while (left_threads_any())
+        usleep(2000);
+    check_double(emulator_limit_w(scene.machine.emulator, 0), 400.0);
+    assert_int_equal(knob_machine_entries(&scene.machine), 0);
+    knob_machine_stop(&scene.machine);
+    scene.patience_s = 0;
+}
+
+static int64_t persistence_now(void)
+{
+    struct setting now = {.number = -1};
+
+    setting_read(scene.machine.devices[0], QUANTITY_PERSISTENCE, &now);
+    return now.number;
+}
+
+/* Profiles, persistence mode and the limit in one lease: what a change no longer asks for goes back. */
+static void test_other_knobs(void **state)
+{
+    struct lease_request request = request_of(getpid(), 1, 700000);
+    struct workload_set requested;
+    struct lease lease;
+    int64_t before;
+
+    (void)state;
+    scene_start(&scene, "gpus=1,model=b200");
+    before = persistence_now();
+    request.wish.asked |= QUANTITY_BIT(QUANTITY_WORKLOADS) | QUANTITY_BIT(QUANTITY_PERSISTENCE);
+    request.wish.persistence = 1 - before;
+    workload_add(&request.wish.workloads, 1);
+    lease = must_grant(&scene, &request);
+    requested = emulator_requested_workloads(scene.machine.emulator, 0);
+    assert_true(workload_has(&requested, 1));
+    assert_int_equal(persistence_now(), 1 - before);
+    check_double(emulator_limit_w(scene.machine.emulator, 0), 700.0);
+    request.wish.asked = LEASE_LIMIT;
+    assert_int_equal(leases_change(scene.leases, lease.id, NULL, &request.wish, &lease, NULL), 0);
+    requested = emulator_requested_workloads(scene.machine.emulator, 0);
+    assert_true(workload_is_empty(&requested));
+    assert_int_equal(persistence_now(), before);
+    check_double(emulator_limit_w(scene.machine.emulator, 0), 700.0);
+    /* A board without performance levels: all or nothing. */
+    request.wish.asked = LEASE_LIMIT | QUANTITY_BIT(QUANTITY_PERFORMANCE_LEVEL);
+    request.wish.limit_mw = 600000;
+    assert_true(leases_change(scene.leases, lease.id, NULL, &request.wish, &lease, NULL) < 0);
+    check_double(emulator_limit_w(scene.machine.emulator, 0), 700.0);
+    scene_stop(&scene);
+}
+
 static void test_release(void **state)
 {
     struct lease_request request = request_of(getpid(), 3, 250000);
@@ -338,11 +405,18 @@ static void test_plain_client(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grant_and_end),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_lower_wins),        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_process_ends),      cmocka_unit_test(test_another_program_wins),
-        cmocka_unit_test(test_guard_is_replaced), cmocka_unit_test(test_hang_stops_one),
-        cmocka_unit_test(test_release),           cmocka_unit_test(test_readonly),
+        cmocka_unit_test(test_grant_and_end),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_lower_wins),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_process_ends),
+        cmocka_unit_test(test_another_program_wins),
+        cmocka_unit_test(test_guard_is_replaced),
+        cmocka_unit_test(test_hang_stops_one),
+        cmocka_unit_test(test_close_while_one_hangs),
+        cmocka_unit_test(test_other_knobs),
+        cmocka_unit_test(test_release),
+        cmocka_unit_test(test_readonly),
         cmocka_unit_test(test_plain_client),
     };
 

@@ -187,21 +187,25 @@ static void repair(struct hand *hand)
     hand->repair_after = mono_after_s(mono_now(), repair_again_s);
 }
 
-/* Returns whether the hand may end: the daemon does, and all is back. */
+/* Returns whether the hand ends, since the daemon does and all is back; it may be freed then. */
 static bool is_over(struct hand *hand)
 {
     struct leases *leases = hand->leases;
-    bool over;
+    bool over, is_left, is_last = false;
 
     pthread_mutex_lock(&leases->lock);
     over = leases->stopping && hand->wanted == hand->done && hand->knob == NULL;
     if (over) {
         hand->ended = true;
-        if (hand->left)
-            left_threads_remove();
+        is_last = hand->left && --leases->left_count == 0;
         pthread_cond_broadcast(&leases->changed);
     }
+    is_left = over && hand->left;
     pthread_mutex_unlock(&leases->lock);
+    if (is_last)
+        leases_free(leases);
+    if (is_left)
+        left_threads_remove();
     return over;
 }
 

@@ -30,23 +30,6 @@ static struct knob_options session_options(const struct knob_options *given)
     return options;
 }
 
-static void free_leases(struct leases *leases)
-{
-    for (size_t i = 0; i < leases->hand_count; i++) {
-        if (leases->hands[i].wake >= 0)
-            close(leases->hands[i].wake);
-    }
-    for (size_t i = 0; leases->tended != NULL && i < leases->maximum; i++) {
-        if (leases->tended[i].id[0] != '\0')
-            holder_close(&leases->tended[i].holder);
-    }
-    free(leases->tended);
-    lease_table_free(leases->table);
-    pthread_mutex_destroy(&leases->lock);
-    pthread_cond_destroy(&leases->changed);
-    free(leases);
-}
-
 static int start_hand(struct leases *leases, size_t gpu, struct fly_error *out_error)
 {
     struct hand *hand = &leases->hands[gpu];
@@ -93,7 +76,7 @@ int leases_open(const struct leases_options *options, struct leases **out_leases
         return error_no_memory(out_error);
     code = prepare(leases, options, out_error);
     if (code < 0) {
-        free_leases(leases);
+        leases_free(leases);
         return code;
     }
     for (size_t i = 0; i < options->gpu_count && code == 0; i++) {
@@ -129,17 +112,21 @@ static bool wait_for_hands(struct leases *leases, bool ended, struct mono_time u
     return true;
 }
 
-/* Leaves behind the threads that hang; the others are waited for. Under the lock, which it gives back. */
+/*
+ * Leaves behind the threads that hang, the last of which frees; the others are waited for. Under the lock,
+ * which it keeps until none of the others' memory is needed.
+ */
 static void part(struct leases *leases, bool all)
 {
     for (size_t i = 0; i < leases->hand_count && !all; i++) {
         struct hand *hand = &leases->hands[i];
 
         hand->left = !hand->ended;
-        if (hand->left)
+        if (hand->left) {
             left_threads_add();
+            leases->left_count++;
+        }
     }
-    pthread_mutex_unlock(&leases->lock);
     for (size_t i = 0; i < leases->hand_count; i++) {
         struct hand *hand = &leases->hands[i];
 
@@ -150,6 +137,7 @@ static void part(struct leases *leases, bool all)
         else
             pthread_join(hand->thread, NULL);
     }
+    pthread_mutex_unlock(&leases->lock);
 }
 
 int leases_close(struct leases *leases, double most_s)
@@ -166,9 +154,8 @@ int leases_close(struct leases *leases, double most_s)
     leases_bump(leases, UINT64_MAX, false);
     all = wait_for_hands(leases, true, mono_after_s(mono_now(), most_s));
     part(leases, all);
-    /* A thread that is left behind works with this memory. */
     if (all)
-        free_leases(leases);
+        leases_free(leases);
     return all ? 0 : FLY_EUNSURE;
 }
 

@@ -77,6 +77,7 @@ struct leases {
     struct lease_table *table;
     uint64_t version;
     bool released, stopping;
+    size_t left_count; /* of threads that nobody waits for, the last of which frees */
     size_t maximum;
     struct tended *tended; /* `maximum` of them */
     size_t hand_count;
@@ -115,6 +116,9 @@ void leases_end_back(struct leases *leases, uint64_t gpus, const struct lease_ho
 
 /* Gives the hands of these GPUs a new version to carry out. Under the lock. */
 uint64_t leases_bump(struct leases *leases, uint64_t gpus, bool awaited);
+
+/* Frees everything once no thread works with it. */
+void leases_free(struct leases *leases);
 
 /* Describes the job of a hand. Under the lock. */
 void leases_job(struct leases *leases, struct hand *hand, struct hand_job *out_job);

@@ -2,6 +2,7 @@
 /* What callers and hands share: versions of what is to be done, and leases that end. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -118,6 +119,23 @@ void leases_end_if(struct leases *leases, bool (*is_over)(const struct lease *, 
         pthread_mutex_unlock(&leases->lock);
         leases_announce(leases, ended, count, end, why);
     } while (count == LEASES_AT_ONCE);
+}
+
+void leases_free(struct leases *leases)
+{
+    for (size_t i = 0; i < leases->hand_count; i++) {
+        if (leases->hands[i].wake >= 0)
+            close(leases->hands[i].wake);
+    }
+    for (size_t i = 0; leases->tended != NULL && i < leases->maximum; i++) {
+        if (leases->tended[i].id[0] != '\0')
+            holder_close(&leases->tended[i].holder);
+    }
+    free(leases->tended);
+    lease_table_free(leases->table);
+    pthread_mutex_destroy(&leases->lock);
+    pthread_cond_destroy(&leases->changed);
+    free(leases);
 }
 
 struct back_search {
