@@ -85,7 +85,7 @@ struct leases {
 };
 
 /* The main function of a hand's thread. */
-void *hand_run(void *hand);
+void *hand_run(void *state);
 
 /* Brings a GPU to what its leases come to. Errors as leases_grant. */
 int hand_carry_out(struct hand *hand, const struct hand_job *job, struct fly_error *out_error);
