@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/serve/announce.h"
+#include "http/announce.h"
 
 #include <stddef.h>
 #include <stdio.h>

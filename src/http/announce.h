@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_CLI_SERVE_ANNOUNCE_H
-#define FLYBALL_CLI_SERVE_ANNOUNCE_H
+#ifndef FLYBALL_HTTP_ANNOUNCE_H
+#define FLYBALL_HTTP_ANNOUNCE_H
 
 #include <flyball/error.h>
 
