@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The unit of flyballd, by systemd's own tools: it is correct, and exposes little.
+
+usage: flyballd_unit.py FLYBALL
+"""
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+import tap
+
+BUILD = pathlib.Path(sys.argv[1]).resolve().parent
+SOURCE = pathlib.Path(__file__).resolve().parent.parent
+MOST = 3.0
+
+
+def analyze(*arguments):
+    if shutil.which("systemd-analyze") is None:
+        raise tap.Skip("systemd-analyze is not installed")
+    return tap.run(["systemd-analyze", "--no-pager", *map(str, arguments)], env={**os.environ, "LC_ALL": "C.UTF-8", "SYSTEMD_COLORS": "0"})
+
+
+def unit():
+    """The unit as it is installed, but of the program that was built, and without its page, which is not installed."""
+    text = (BUILD / "flyballd.service").read_text()
+    tap.equal("@" in re.sub(r"(?m)^(#.*|System.*)$", "", text), False, text)
+    text = re.sub(r"(?m)^Documentation=.*\n", "", text)
+    return re.sub(r"(?m)^(Exec\w+=\S*?)/\S*/flyballd", rf"\g<1>{BUILD}/flyballd", text)
+
+
+def test_verify():
+    with tempfile.TemporaryDirectory(prefix="flyball-unit-") as box:
+        path = pathlib.Path(box) / "flyballd.service"
+        path.write_text(unit())
+        result = analyze("verify", path)
+        # Other units of the machine are not at issue.
+        tap.equal([line for line in (result.stdout + result.stderr).splitlines() if "flyballd" in line], [])
+        tap.equal(result.returncode, 0, result.stderr)
+
+
+def test_verify_finds_faults():
+    with tempfile.TemporaryDirectory(prefix="flyball-unit-") as box:
+        path = pathlib.Path(box) / "flyballd.service"
+        path.write_text(unit().replace("KillMode=mixed", "KillMode=muddled"))
+        result = analyze("verify", path)
+        tap.contains(result.stdout + result.stderr, "kill mode")
+
+
+def test_exposure():
+    with tempfile.TemporaryDirectory(prefix="flyball-unit-") as box:
+        path = pathlib.Path(box) / "flyballd.service"
+        path.write_text(unit())
+        result = analyze("security", "--offline=true", path)
+        if "nrecognized option" in result.stderr:
+            raise tap.Skip("this systemd-analyze knows no --offline")
+        found = re.search(r"Overall exposure level for flyballd.service: ([0-9.]+)", result.stdout)
+        tap.equal(found is not None, True, result.stdout + result.stderr)
+        tap.equal(float(found.group(1)) <= MOST, True, f"exposure {found.group(1)}, at most {MOST}\n{result.stdout}")
+
+
+def test_what_it_must_say():
+    text = unit()
+    for line in ("Type=notify", "WatchdogSec=30", "Restart=always", "StartLimitIntervalSec=0", "KillMode=mixed", "RuntimeDirectory=flyballd",
+                 "WantedBy=multi-user.target"):
+        tap.contains(text, f"\n{line}\n")
+    tap.contains(text, "\nExecStopPost=")
+    tap.contains(text, "flyballd restore\n")
+
+
+def test_shared_journal_is_of_no_unit():
+    for path in [*SOURCE.glob("data/*.service*"), *SOURCE.glob("docs/*.md")]:
+        found = re.search(r"(?m)^\s*RuntimeDirectory=.*\bflyball(\s|$)", path.read_text())
+        tap.equal(found, None, f"{path} names /run/flyball")
+
+
+tap.main(globals())
