@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/admit/admit.h"
+
+#include <grp.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+
+enum { GROUPS_MAX = 256, USER_BYTES = 4096 };
+
+/* The number of the machine's first pid namespace, which the kernel never changes. */
+static const ino_t first_pid_namespace = 0xEFFFFFFC;
+
+struct admit {
+    struct watch *watch;
+    pthread_rwlock_t lock; /* of all below */
+    struct node_rights rights;
+    struct rights_rule *rules; /* owned; NULL: none */
+    char *readonly_path;       /* owned; NULL: the usual one */
+    bool with_groups;          /* there is a rule for a group */
+};
+
+/* Where processes of the machine are not all visible, nobody can tell who computes. */
+static bool sees_all(void)
+{
+    struct stat status;
+
+    return stat("/proc/self/ns/pid", &status) == 0 && status.st_ino == first_pid_namespace;
+}
+
+static int copy_rules(const struct admit_rules *from, struct admit *made, struct fly_error *out_error)
+{
+    if (from->rule_count > RIGHTS_RULES_MAX)
+        return error_set(out_error, FLY_ELIMIT, "more than %d rules", RIGHTS_RULES_MAX);
+    made->rules = calloc(from->rule_count + 1, sizeof *made->rules);
+    made->readonly_path = from->readonly_path != NULL ? strdup(from->readonly_path) : NULL;
+    if (made->rules == NULL || (from->readonly_path != NULL && made->readonly_path == NULL)) {
+        free(made->rules);
+        free(made->readonly_path);
+        return error_no_memory(out_error);
+    }
+    for (size_t i = 0; i < from->rule_count; i++) {
+        made->rules[i] = from->rules[i];
+        made->with_groups = made->with_groups || from->rules[i].who == RIGHTS_GROUP;
+    }
+    made->rights = (struct node_rights){.rules = made->rules,
+                                        .rule_count = from->rule_count,
+                                        .proof = from->proof,
+                                        .closed = from->closed,
+                                        .open = from->open,
+                                        .contained = !from->contained && !sees_all(),
+                                        .readonly_path = made->readonly_path};
+    return 0;
+}
+
+int admit_open(struct watch *watch, const struct admit_rules *rules, struct admit **out_admit,
+               struct fly_error *out_error)
+{
+    struct admit *admit = calloc(1, sizeof *admit);
+    int code;
+
+    if (admit == NULL)
+        return error_no_memory(out_error);
+    code = copy_rules(rules, admit, out_error);
+    if (code < 0) {
+        free(admit);
+        return code;
+    }
+    admit->watch = watch;
+    pthread_rwlock_init(&admit->lock, NULL);
+    *out_admit = admit;
+    return 0;
+}
+
+void admit_close(struct admit *admit)
+{
+    if (admit == NULL)
+        return;
+    pthread_rwlock_destroy(&admit->lock);
+    free(admit->rules);
+    free(admit->readonly_path);
+    free(admit);
+}
+
+int admit_renew(struct admit *admit, const struct admit_rules *rules, struct fly_error *out_error)
+{
+    struct admit made = {.with_groups = false};
+    int code = copy_rules(rules, &made, out_error);
+    struct rights_rule *old_rules;
+    char *old_path;
+
+    if (code < 0)
+        return code;
+    pthread_rwlock_wrlock(&admit->lock);
+    old_rules = admit->rules;
+    old_path = admit->readonly_path;
+    admit->rights = made.rights;
+    admit->rules = made.rules;
+    admit->readonly_path = made.readonly_path;
+    admit->with_groups = made.with_groups;
+    pthread_rwlock_unlock(&admit->lock);
+    free(old_rules);
+    free(old_path);
+    return 0;
+}
+
+/* Gives a user's groups; the group of the peer's process always counts. */
+static size_t find_groups(const struct serve_peer *peer, bool all, gid_t groups[GROUPS_MAX])
+{
+    char bytes[USER_BYTES];
+    struct passwd entry, *user = NULL;
+    int count = GROUPS_MAX;
+
+    groups[0] = peer->gid;
+    if (!all || getpwuid_r(peer->uid, &entry, bytes, sizeof bytes, &user) != 0 || user == NULL)
+        return 1;
+    return getgrouplist(user->pw_name, peer->gid, groups, &count) < 0 ? 1 : (size_t)count;
+}
+
+static unsigned scopes_of(enum serve_scope scope)
+{
+    return (scope >= SERVE_READ ? (unsigned)RIGHTS_READ : 0) |
+           (scope >= SERVE_TRAIN ? (unsigned)RIGHTS_CONTROL : 0);
+}
+
+static void describe_peer(const struct serve_request *request, struct rights_peer *out_peer)
+{
+    const struct serve_peer *peer = &request->peer;
+    bool has_token = request->caller_name[0] != '\0';
+
+    *out_peer = (struct rights_peer){.local = peer->local,
+                                     .same_namespaces = peer->same_namespaces,
+                                     .uid = peer->uid,
+                                     .minors = peer->minors,
+                                     .minor_count = peer->minor_count,
+                                     .has_token = has_token,
+                                     .token = has_token ? request->caller_name : NULL,
+                                     .token_scopes = has_token ? scopes_of(request->scope) : 0};
+}
+
+static int64_t known(const struct watch_sample *sample, enum quantity quantity)
+{
+    const struct reading *reading = &sample->reading.values[quantity];
+
+    return reading->state == READING_OK ? reading->value : 0;
+}
+
+/* Texts of the result point into `info`. */
+static void describe_gpu(struct watch *watch, size_t gpu, struct device_info *info,
+                         struct rights_gpu *out_gpu)
+{
+    struct watch_sample sample;
+
+    watch_gpu_info(watch, gpu, info);
+    *out_gpu =
+        (struct rights_gpu){.uuid = info->uuid, .pci = info->pci, .index = info->index, .minor = info->minor};
+    if (watch_latest(watch, gpu, &sample, NULL) < 0)
+        return;
+    out_gpu->lowest_mw = known(&sample, QUANTITY_POWER_LIMIT_MIN);
+    out_gpu->highest_mw = known(&sample, QUANTITY_POWER_LIMIT_MAX);
+}
+
+void admit_decide(struct admit *admit, const struct serve_request *request, size_t gpu,
+                  struct rights_decision *out_decision)
+{
+    gid_t groups[GROUPS_MAX];
+    struct node_rights rights;
+    struct device_info info;
+    struct rights_peer peer;
+    struct rights_gpu about;
+
+    describe_gpu(admit->watch, gpu, &info, &about);
+    describe_peer(request, &peer);
+    pthread_rwlock_rdlock(&admit->lock);
+    if (peer.local) {
+        peer.gids = groups;
+        peer.gid_count = find_groups(&request->peer, admit->with_groups, groups);
+    }
+    rights = admit->rights;
+    rights.readonly = rights_is_readonly(admit->readonly_path);
+    rights_decide(&rights, &peer, &about, out_decision);
+    pthread_rwlock_unlock(&admit->lock);
+}
+
+void admit_bounds(struct admit *admit, size_t gpu, struct lease_bounds *out_bounds)
+{
+    struct device_info info;
+    struct rights_gpu about;
+
+    describe_gpu(admit->watch, gpu, &info, &about);
+    pthread_rwlock_rdlock(&admit->lock);
+    rights_bounds(&admit->rights, &about, out_bounds);
+    pthread_rwlock_unlock(&admit->lock);
+}
+
+bool admit_is_root(const struct serve_request *request)
+{
+    return request->peer.local && request->peer.same_namespaces && request->peer.uid == 0;
+}
+
+void admit_holder(const struct serve_request *request, struct lease_holder *out_holder)
+{
+    *out_holder = (struct lease_holder){.uid = request->peer.local ? request->peer.uid : LEASE_NOBODY};
+    snprintf(out_holder->token, sizeof out_holder->token, "%s", request->caller_name);
+}
+
+int admit_find_gpu(struct admit *admit, const char *text)
+{
+    size_t count = watch_gpu_count(admit->watch);
+
+    for (size_t i = 0; i < count; i++) {
+        struct device_info info;
+        struct rights_gpu about;
+
+        watch_gpu_info(admit->watch, i, &info);
+        about =
+            (struct rights_gpu){.uuid = info.uuid, .pci = info.pci, .index = info.index, .minor = info.minor};
+        if (strcmp(text, "*") != 0 && rights_gpu_is(text, &about))
+            return (int)i;
+    }
+    return -1;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_NODE_ADMIT_ADMIT_H
+#define FLYBALL_NODE_ADMIT_ADMIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <flyball/error.h>
+
+#include "http/exchange.h"
+#include "node/lease/leases.h"
+#include "node/lease/rights.h"
+#include "node/watch/watch.h"
+
+/*
+ * Who asks, and what he may: brings together the peer and the token of a request (http/exchange.h),
+ * the operator's rules (node/lease/rights.h) and the GPUs (node/watch/watch.h), for all families of
+ * routes.
+ *
+ *     struct rights_decision decision;
+ *
+ *     admit_decide(admit, &request, gpu, &decision);
+ *     if (!decision.may_control)
+ *         ... decision.why ...
+ *
+ * A token of the file of tokens gives its scope: `read` lets read, `train` and `manage` let control.
+ *
+ * Thread-safe but for opening and closing. A decision about a local user looks his groups up, if
+ * there are rules for groups.
+ */
+struct admit;
+
+/* The operator's rules. Texts and rows are copied. */
+struct admit_rules {
+    const struct rights_rule *rules;
+    size_t rule_count;
+    bool proof, closed, open; /* as in struct node_rights */
+    bool contained;           /* the operator allows turning also where processes are not visible */
+    const char *readonly_path;
+};
+
+/* `watch` is borrowed. FLY_ENOMEM, FLY_ELIMIT. */
+int admit_open(struct watch *watch, const struct admit_rules *rules, struct admit **out_admit,
+               struct fly_error *out_error);
+void admit_close(struct admit *admit);
+
+/* Puts other rules in force for all later decisions. FLY_ENOMEM, FLY_ELIMIT; then the earlier ones stay. */
+int admit_renew(struct admit *admit, const struct admit_rules *rules, struct fly_error *out_error);
+
+/* Decides for a GPU of the watch. */
+void admit_decide(struct admit *admit, const struct serve_request *request, size_t gpu,
+                  struct rights_decision *out_decision);
+
+/* Gives the bounds that hold for everybody on a GPU. */
+void admit_bounds(struct admit *admit, size_t gpu, struct lease_bounds *out_bounds);
+
+/* Returns whether the peer is the machine's root: not that of a container. */
+bool admit_is_root(const struct serve_request *request);
+
+/*
+ * Describes who asks, as a lease's holder without its end: `pid` and `connection` are 0. The uid is
+ * LEASE_NOBODY over TCP.
+ */
+void admit_holder(const struct serve_request *request, struct lease_holder *out_holder);
+
+/*
+ * Returns the GPU that a text names (rights_gpu_is): an index, a UUID or a PCI address; -1 for
+ * none.
+ */
+int admit_find_gpu(struct admit *admit, const char *text);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/node_back.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "node/node_log.h"
+
+enum { STACK_BYTES = 1 << 20 };
+
+struct back {
+    struct daemon *daemon;
+    struct task_line line;
+    pthread_t workers[NODE_WORKERS_MAX];
+    size_t running;
+};
+
+static void answer(struct back *back, struct task *task)
+{
+    struct mono_time start = mono_now();
+
+    if (node_v1_is_below(task->request.path)) {
+        task->family = "v1";
+        node_v1_answer(back->daemon->v1, &task->request, &task->answer);
+    } else {
+        serve_answer_error(&task->answer, 404, fly_error_name(FLY_ENOTFOUND),
+                           "the daemon has nothing at this path; see flyballd(8)");
+    }
+    task->busy_s = mono_elapsed_s(start, mono_now());
+}
+
+static void *work(void *self)
+{
+    struct back *back = self;
+    struct task *task;
+
+    while ((task = task_line_take(&back->line)) != NULL) {
+        answer(back, task);
+        task->finish(task);
+    }
+    return NULL;
+}
+
+static void put(void *self, struct task *task)
+{
+    struct back *back = self;
+
+    if (node_v1_waits(&task->request)) {
+        task_line_put(&back->line, task);
+        return;
+    }
+    answer(back, task);
+    task->finish(task);
+}
+
+static void stop(void *self)
+{
+    struct back *back = self;
+
+    task_line_close(&back->line);
+    for (size_t i = 0; i < back->running; i++)
+        pthread_join(back->workers[i], NULL);
+    back->running = 0;
+}
+
+static int start(void *self, struct readiness *readiness, struct troubles *troubles,
+                 struct fly_error *out_error)
+{
+    struct back *back = self;
+    size_t count = (size_t)config_integer(back->daemon->config, KEY_WORKERS);
+    pthread_attr_t attributes;
+    int failed = 0;
+
+    (void)readiness;
+    (void)troubles;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    for (size_t i = 0; i < count && failed == 0; i++) {
+        failed = pthread_create(&back->workers[i], &attributes, work, back);
+        back->running += failed == 0;
+    }
+    pthread_attr_destroy(&attributes);
+    if (failed == 0)
+        return 0;
+    stop(back);
+    return error_set(out_error, FLY_ENOMEM, "cannot start %zu threads: %s; set fewer 'server.workers'", count,
+                     strerror(failed));
+}
+
+static void count_nothing(void *self, const struct task *task)
+{
+    (void)self;
+    (void)task;
+}
+
+static void write_figures(void *self, struct buffer *text)
+{
+    struct back *back = self;
+
+    daemon_write_metrics(back->daemon, text);
+}
+
+static void closed(void *self, uint64_t connection)
+{
+    struct back *back = self;
+
+    leases_connection_closed(back->daemon->leases, connection);
+}
+
+static void tick(void *self, struct mono_time now)
+{
+    struct back *back = self;
+
+    task_line_expire(&back->line, now, "all workers wait for GPUs that do not answer; ask again in a moment");
+    daemon_tick(back->daemon);
+}
+
+static void end(void *self)
+{
+    struct back *back = self;
+
+    task_line_deinit(&back->line);
+    free(back);
+}
+
+static const char *const header_only[] = {"/v1", NULL};
+
+static const struct server_back node_back = {
+    .tokens = {.command = "flyball token", .header_only = header_only},
+    .start = start,
+    .put = put,
+    .count = count_nothing,
+    .write_figures = write_figures,
+    .closed = closed,
+    .tick = tick,
+    .stop = stop,
+    .end = end,
+};
+
+static void tell_request(void *state, const char *line)
+{
+    (void)state;
+    log_request(line);
+}
+
+static void tell(void *state, const char *line)
+{
+    (void)state;
+    log_say(SAY_WARNING, "%s", line);
+}
+
+int node_back_open(struct daemon *daemon, struct server **out_server, struct fly_error *out_error)
+{
+    const struct config *config = daemon->config;
+    const struct cli_list *listen = config_list(config, KEY_LISTEN);
+    struct back *back = calloc(1, sizeof *back);
+    const struct server_options options = {
+        .listen = listen->words,
+        .listen_count = listen->count,
+        .socket_owner = config_text(config, KEY_SOCKET_OWNER),
+        .socket_group = config_text(config, KEY_SOCKET_GROUP),
+        .socket_mode = (unsigned)strtoul(config_text(config, KEY_SOCKET_MODE), NULL, 8),
+        .tokens = config_text(config, KEY_TOKENS),
+        .certificate = config_text(config, KEY_TLS_CERTIFICATE),
+        .key = config_text(config, KEY_TLS_KEY),
+        .insecure_plain_http = config_flag(config, KEY_INSECURE_PLAIN_HTTP),
+        .back = &node_back,
+        .back_self = back,
+        .connections = (unsigned)config_integer(config, KEY_CONNECTIONS),
+        .connections_per_ip = (unsigned)config_integer(config, KEY_CONNECTIONS_PER_HOST),
+        .accept_peers = true,
+        /* .back_admits = true, */
+        .body_max = (size_t)config_integer(config, KEY_BODY_MAX),
+        .request_timeout_s = config_real(config, KEY_REQUEST_TIMEOUT),
+        .log = tell_request,
+        .tell = tell,
+    };
+
+    if (back == NULL)
+        return error_no_memory(out_error);
+    back->daemon = daemon;
+    task_line_init(&back->line);
+    return server_open(&options, out_server, out_error);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_NODE_NODE_BACK_H
+#define FLYBALL_NODE_NODE_BACK_H
+
+#include "http/server.h"
+#include "node/node_daemon.h"
+
+/*
+ * The daemon behind its server (http/server_back.h). Requests that only read are answered by the
+ * server's own thread, from samples in memory; those that may wait for a driver go to workers.
+ */
+enum { NODE_WORKERS_MAX = 64 };
+
+/*
+ * Opens the server in front of the daemon, which is borrowed until the server is closed. Errors as
+ * server_open.
+ */
+int node_back_open(struct daemon *daemon, struct server **out_server, struct fly_error *out_error);
+
+#endif

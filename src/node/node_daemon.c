@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/node_daemon.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "node/node_log.h"
+
+enum { PATH_BYTES = 4096, HANDS_LEAST = 8 };
+
+static const char program[] = "flyballd";
+
+void daemon_device_options(const struct config *config, struct device_options *out_devices,
+                           struct knob_options *out_knob)
+{
+    *out_devices = (struct device_options){.nvml_path = config_text(config, KEY_NVML),
+                                           .amdsmi_path = config_text(config, KEY_AMDSMI),
+                                           .sysfs_root = config_text(config, KEY_SYSFS_ROOT)};
+    *out_knob = (struct knob_options){.runtime_directory = config_text(config, KEY_RUNTIME_DIRECTORY),
+                                      .readonly_path = config_text(config, KEY_READONLY),
+                                      .guard_path = config_text(config, KEY_GUARD),
+                                      .nvml_path = config_text(config, KEY_NVML),
+                                      .amdsmi_path = config_text(config, KEY_AMDSMI),
+                                      .program = program};
+}
+
+static void tell(void *state, const char *line)
+{
+    (void)state;
+    log_say(SAY_WARNING, "%s", line);
+}
+
+static void lease_ended(void *state, const struct lease *lease, enum lease_end end, const char *why)
+{
+    char holder[LEASE_HOLDER_TEXT_MAX];
+
+    (void)state;
+    log_say(end == LEASE_END_FOREIGN || end == LEASE_END_FAILED ? SAY_WARNING : SAY_INFO,
+            "lease %s of %s has ended: %s%s%s", lease->id, lease_holder_text(&lease->ask.holder, holder),
+            lease_end_text(end), why != NULL && why[0] != '\0' ? "; " : "", why != NULL ? why : "");
+}
+
+static void fresh(void *state)
+{
+    struct daemon *daemon = state;
+
+    node_v1_wake(daemon->v1);
+}
+
+static int borrow(void *devices, size_t gpu, const struct device **out_device, struct fly_error *out_error)
+{
+    return watch_borrow(devices, gpu, out_device, out_error);
+}
+
+static void give_back(void *devices, size_t gpu)
+{
+    watch_give_back(devices, gpu);
+}
+
+static int open_watch(struct daemon *daemon, struct fly_error *out_error)
+{
+    char state[PATH_BYTES];
+    struct watch_options options = {
+        .devices = &daemon->devices,
+        .poll_s = config_real(daemon->config, KEY_POLL),
+        .state_path = state,
+        .tell = tell,
+    };
+
+    snprintf(state, sizeof state, "%s/totals", config_text(daemon->config, KEY_STATE));
+    return watch_open(&options, &daemon->watch, out_error);
+}
+
+/* GPUs that are not there when the daemon starts may come later: each that can be leased takes a thread. */
+static size_t count_hands(struct watch *watch)
+{
+    size_t count = watch_gpu_count(watch);
+
+    return count > HANDS_LEAST ? count : HANDS_LEAST;
+}
+
+static int open_leases(struct daemon *daemon, struct fly_error *out_error)
+{
+    const struct config *config = daemon->config;
+    const char *audit = config_text(config, KEY_LEASE_AUDIT);
+    const struct leases_options options = {
+        .gpu_count = daemon->hands,
+        .borrow = borrow,
+        .give_back = give_back,
+        .devices = daemon->watch,
+        .knob = &daemon->knob,
+        .table = {.maximum = (size_t)config_integer(config, KEY_LEASE_MAXIMUM),
+                  .per_user = (size_t)config_integer(config, KEY_LEASE_PER_USER),
+                  .rule = (enum lease_rule)config_choice(config, KEY_LEASE_RULE)},
+        .patience_s = config_real(config, KEY_LEASE_PATIENCE),
+        .listener = {.ended = lease_ended, .tell = tell},
+    };
+    struct leases_options with_audit;
+    int code = audit_open(strcmp(audit, SETTING_NONE) != 0 ? audit : NULL, &daemon->audit, out_error);
+
+    if (code < 0)
+        return code;
+    with_audit = options;
+    with_audit.audit = daemon->audit;
+    return leases_open(&with_audit, &daemon->leases, out_error);
+}
+
+static struct admit_rules rules_of(const struct config *config)
+{
+    struct admit_rules rules = {.proof = config_flag(config, KEY_RIGHTS_PROOF),
+                                .closed = config_flag(config, KEY_RIGHTS_CLOSED),
+                                .open = config_flag(config, KEY_RIGHTS_OPEN),
+                                .contained = config_flag(config, KEY_RIGHTS_CONTAINED),
+                                .readonly_path = config_text(config, KEY_READONLY)};
+
+    rules.rules = config_rules(config, &rules.rule_count);
+    return rules;
+}
+
+/* The operator's bounds hold for leases that exist, too. */
+static void set_bounds(struct daemon *daemon)
+{
+    size_t count = watch_gpu_count(daemon->watch);
+
+    for (size_t gpu = 0; gpu < count && gpu < daemon->hands; gpu++) {
+        struct lease_bounds bounds;
+
+        admit_bounds(daemon->admit, gpu, &bounds);
+        leases_bound(daemon->leases, gpu, &bounds);
+    }
+}
+
+static int release(void *self, double most_s, struct fly_error *out_error)
+{
+    struct daemon *daemon = self;
+    int code = leases_release(daemon->leases, most_s, out_error);
+
+    if (code == 0)
+        code = watch_release(daemon->watch, most_s, out_error);
+    if (code < 0)
+        log_say(SAY_WARNING, "releasing the GPUs: %s", out_error->text);
+    else
+        log_say(SAY_INFO, "the GPUs are released; 'flyballd resume' opens them again");
+    return code;
+}
+
+static int resume(void *self, struct fly_error *out_error)
+{
+    struct daemon *daemon = self;
+
+    (void)out_error;
+    watch_resume(daemon->watch);
+    leases_resume(daemon->leases);
+    log_say(SAY_INFO, "the GPUs are watched and lent again");
+    return 0;
+}
+
+static int open_routes(struct daemon *daemon, struct fly_error *out_error)
+{
+    const struct admit_rules rules = rules_of(daemon->config);
+    int code = admit_open(daemon->watch, &rules, &daemon->admit, out_error);
+    const struct node_v1_options options = {.watch = daemon->watch,
+                                            .admit = daemon->admit,
+                                            .leases = daemon->leases,
+                                            .leased = daemon->hands,
+                                            .release = release,
+                                            .resume = resume,
+                                            .daemon = daemon};
+
+    return code < 0 ? code : node_v1_open(&options, &daemon->v1, out_error);
+}
+
+int daemon_open(const struct config *config, struct daemon *out_daemon, struct fly_error *out_error)
+{
+    struct daemon *daemon = out_daemon;
+    int code;
+
+    *daemon = (struct daemon){.config = config};
+    daemon_device_options(config, &daemon->devices, &daemon->knob);
+    code = open_watch(daemon, out_error);
+    daemon->hands = code == 0 ? count_hands(daemon->watch) : 0;
+    if (code == 0)
+        code = open_leases(daemon, out_error);
+    if (code == 0)
+        code = open_routes(daemon, out_error);
+    if (code < 0) {
+        daemon_close(daemon, 0);
+        return code;
+    }
+    set_bounds(daemon);
+    watch_listen(daemon->watch, fresh, daemon);
+    return 0;
+}
+
+void daemon_tick(struct daemon *daemon)
+{
+    leases_tick(daemon->leases);
+}
+
+int daemon_reload(struct daemon *daemon, const struct config *config, struct fly_error *out_error)
+{
+    const struct admit_rules rules = rules_of(config);
+    int code = daemon->audit != NULL ? audit_reopen(daemon->audit, out_error) : 0;
+
+    if (code == 0)
+        code = admit_renew(daemon->admit, &rules, out_error);
+    if (code < 0)
+        return code;
+    leases_rule(daemon->leases, (enum lease_rule)config_choice(config, KEY_LEASE_RULE));
+    set_bounds(daemon);
+    return 0;
+}
+
+int daemon_end_leases(struct daemon *daemon, double most_s, struct fly_error *out_error)
+{
+    return leases_release(daemon->leases, most_s, out_error);
+}
+
+void daemon_close(struct daemon *daemon, double most_s)
+{
+    if (daemon->watch != NULL)
+        watch_listen(daemon->watch, NULL, NULL);
+    leases_close(daemon->leases, most_s);
+    node_v1_close(daemon->v1);
+    admit_close(daemon->admit);
+    if (daemon->audit != NULL)
+        audit_close(daemon->audit);
+    if (daemon->watch != NULL)
+        watch_close(daemon->watch);
+    *daemon = (struct daemon){.config = NULL};
+}
+
+void daemon_write_metrics(struct daemon *daemon, struct buffer *text)
+{
+    watch_write_metrics(daemon->watch, text);
+}
