@@ -2,8 +2,10 @@
 /* Who is at the other end of a Unix socket, what it proves, and what becomes of its connections. */
 #include "test.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -159,6 +161,112 @@ static void test_strangers(void **state)
     check_sent(&devices, many, 1, "\"minors\":[3]");
     close(many[0]);
     close_devices(&devices);
+}
+
+/* Whether the kernel lets a socket refuse descriptors (SO_PASSRIGHTS). */
+static bool kernel_refuses(void)
+{
+    int ends[2], off = 0;
+    bool refuses;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    refuses = setsockopt(ends[0], SOL_SOCKET, 83, &off, sizeof off) == 0;
+    close(ends[0]);
+    close(ends[1]);
+    return refuses;
+}
+
+/* Strangers that follow the first byte before the server has seen it. */
+static void test_strangers_behind(void **state)
+{
+    struct server_options options = with_peers;
+    struct talk talk = {0};
+    int ends[2], first, fd;
+
+    (void)state;
+    options.connections = 1;
+    talk_open(&talk, options, false);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    first = talk_connect(&talk);
+    talk_get(first, "/a");
+    talk_read(first, whole);
+    fd = talk_connect(&talk);
+    assert_int_equal(talk_send(fd, "G", NULL, 0), 0);
+    assert_int_equal(talk_send(fd, get + 1, &ends[1], 1), 0);
+    close(first);
+    if (kernel_refuses())
+        assert_int_equal(talk_end(fd), 0);
+    else
+        close(fd);
+    close(ends[0]);
+    close(ends[1]);
+    talk_close(&talk);
+}
+
+/* A request that comes in many pieces is left whole. */
+static void test_pieces(void **state)
+{
+    struct devices devices;
+    int gpu = open("/dev/null", O_RDWR | O_CLOEXEC), fd;
+
+    (void)state;
+    open_devices(&devices);
+    fd = talk_connect(&devices.talk);
+    assert_int_equal(talk_send(fd, "POS", &gpu, 1), 0);
+    assert_int_equal(talk_send(fd, "T /a HTTP/1.1\r\nHost: local", NULL, 0), 0);
+    assert_int_equal(talk_send(fd, "host\r\nContent-Length: 7\r\n\r\nabc", NULL, 0), 0);
+    assert_int_equal(talk_send(fd, "defg", NULL, 0), 0);
+    check_contains(talk_read(fd, whole), "\"body\":7");
+    close(fd);
+    check_sent(&devices, (int[]){gpu}, 1, "\"minors\":[3]");
+    close_devices(&devices);
+    close(gpu);
+}
+
+/* Returns a socket whose close lasts until `out_far`, the other end, is closed: what it sent stays unread. */
+static int lingering(int *out_far)
+{
+    static const struct linger long_time = {.l_onoff = 1, .l_linger = 3600};
+    static const char bytes[4096];
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof at;
+    int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int near = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(door, (const struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(door, 1), 0);
+    assert_int_equal(getsockname(door, (struct sockaddr *)&at, &length), 0);
+    assert_int_equal(connect(near, (const struct sockaddr *)&at, sizeof at), 0);
+    *out_far = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+    close(door);
+    while (send(near, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+        continue;
+    assert_int_equal(setsockopt(near, SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time), 0);
+    return near;
+}
+
+/* A client cannot keep the server from others by what it sends, even if closing that takes an hour. */
+static void test_stranger_that_lingers(void **state)
+{
+    struct talk talk = {0};
+    struct pollfd next = {.events = POLLIN};
+    int far, near = lingering(&far), fd;
+
+    (void)state;
+    talk_open(&talk, with_peers, false);
+    fd = talk_connect(&talk);
+    assert_int_equal(talk_send(fd, get, &near, 1), 0);
+    close(near);
+    assert_int_equal(talk_end(fd), 0);
+    next.fd = talk_connect(&talk);
+    assert_int_equal(talk_send(next.fd, get, &far, 1), 0);
+    for (int i = 0; i < 5; i++)
+        talk_ask(&talk, "/a", whole);
+    assert_int_equal(poll(&next, 1, 300), 0); /* waits behind the one that lingers */
+    shutdown(far, SHUT_RDWR);
+    close(far);
+    close(next.fd);
+    talk_close(&talk);
 }
 
 /* ---- how long connections last ---- */
@@ -373,12 +481,14 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_who),           cmocka_unit_test(test_nobody),
-        cmocka_unit_test(test_descriptors),   cmocka_unit_test(test_late_descriptors),
-        cmocka_unit_test(test_strangers),     cmocka_unit_test(test_silent),
-        cmocka_unit_test(test_silent_at_end), cmocka_unit_test(test_kept),
-        cmocka_unit_test(test_killed),        cmocka_unit_test(test_per_user),
-        cmocka_unit_test(test_all),           cmocka_unit_test(test_many),
+        cmocka_unit_test(test_who),         cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_descriptors), cmocka_unit_test(test_late_descriptors),
+        cmocka_unit_test(test_strangers),   cmocka_unit_test(test_strangers_behind),
+        cmocka_unit_test(test_pieces),      cmocka_unit_test(test_stranger_that_lingers),
+        cmocka_unit_test(test_silent),      cmocka_unit_test(test_silent_at_end),
+        cmocka_unit_test(test_kept),        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_per_user),    cmocka_unit_test(test_all),
+        cmocka_unit_test(test_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

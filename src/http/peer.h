@@ -24,6 +24,7 @@ void peer_look(int socket, struct serve_peer *out_peer);
 enum peer_word {
     PEER_SILENT, /* has sent nothing yet */
     PEER_SPOKE,  /* its first byte is there, which stays in the socket */
+    PEER_SHOWED, /* the same, with descriptors; its reader needs peer_nudge */
     PEER_LEFT,   /* closed, or cannot be read */
     PEER_ODD,    /* sent descriptors that are no devices of the driver, or too many */
 };
@@ -39,5 +40,12 @@ struct peer_strangers {
  */
 enum peer_word peer_listen(int socket, const struct peer_rules *rules, struct serve_peer *peer,
                            struct peer_strangers *out_strangers);
+
+/*
+ * The kernel ends a read behind bytes that came with descriptors, although more is there. A reader
+ * that takes a short read for all there is, and waits for an edge of epoll, never reads the rest.
+ * This makes such an edge if anything is unread. Returns whether something is.
+ */
+bool peer_nudge(int socket);
 
 #endif

@@ -19,7 +19,7 @@
  * ACCEPTS_AT_ONCE: of one socket, before others have their turn. CLOSES_MAX: connections above the
  * limit of a user that wait to be closed at the same time.
  */
-enum { EVENTS_AT_ONCE = 32, ACCEPTS_AT_ONCE = 16, LOOK_MS = 100, CLOSES_MAX = 64 };
+enum { EVENTS_AT_ONCE = 32, ACCEPTS_AT_ONCE = 16, LOOK_MS = 100, NUDGE_MS = 2, CLOSES_MAX = 64 };
 
 enum guest_stage {
     GUEST_SILENT, /* has not sent its first byte; this thread's */
@@ -35,8 +35,9 @@ struct guest {
     enum guest_stage stage;
     struct peers_door *door;
     int fd;
+    bool showed; /* its first bytes came with descriptors, and may not all be read yet (peer_nudge) */
     struct serve_peer peer;
-    struct mono_time deadline;
+    struct mono_time deadline; /* to say something, and then to be read whole */
     struct closer_job job;
     struct guest *previous, *next;
 };
@@ -195,6 +196,7 @@ static void hand_over(struct peers *peers, struct guest *guest)
     epoll_ctl(peers->epoll, EPOLL_CTL_DEL, fd, NULL);
     pthread_mutex_lock(&peers->lock);
     guest->stage = GUEST_HANDED;
+    guest->deadline = mono_after_s(mono_now(), peers->options.first_byte_s);
     pthread_mutex_unlock(&peers->lock);
     /* From here on another thread may claim and forget the guest. */
     if (!peers->options.take(owner, fd))
@@ -204,11 +206,14 @@ static void hand_over(struct peers *peers, struct guest *guest)
 static void listen_to(struct peers *peers, struct guest *guest)
 {
     struct peer_strangers strangers;
+    enum peer_word word = peer_listen(guest->fd, &peers->options.rules, &guest->peer, &strangers);
 
-    switch (peer_listen(guest->fd, &peers->options.rules, &guest->peer, &strangers)) {
+    guest->showed = word == PEER_SHOWED;
+    switch (word) {
     case PEER_SILENT:
         break;
     case PEER_SPOKE:
+    case PEER_SHOWED:
         hand_over(peers, guest);
         break;
     case PEER_LEFT:
@@ -255,6 +260,24 @@ static bool look_after_guests(struct peers *peers)
     }
     pthread_mutex_unlock(&peers->lock);
     return busy;
+}
+
+/* A guest's socket stays open while it is in the list. Returns whether any may need it again. */
+static bool nudge_guests(struct peers *peers)
+{
+    struct mono_time now = mono_now();
+    bool any = false;
+
+    pthread_mutex_lock(&peers->lock);
+    for (struct guest *guest = peers->first; guest != NULL; guest = guest->next) {
+        if (!guest->showed || (guest->stage != GUEST_HANDED && guest->stage != GUEST_TAKEN))
+            continue;
+        if (guest->stage == GUEST_TAKEN)
+            guest->showed = peer_nudge(guest->fd) && guest->deadline.ns > now.ns;
+        any = any || guest->showed;
+    }
+    pthread_mutex_unlock(&peers->lock);
+    return any;
 }
 
 /* ---- sockets that listen ---- */
@@ -331,10 +354,11 @@ static void *run(void *state)
 {
     struct peers *peers = state;
     struct epoll_event events[EVENTS_AT_ONCE];
-    bool busy = false;
+    int wait_ms = -1;
 
     for (;;) {
-        int count = epoll_wait(peers->epoll, events, EVENTS_AT_ONCE, busy ? LOOK_MS : -1);
+        int count = epoll_wait(peers->epoll, events, EVENTS_AT_ONCE, wait_ms);
+        bool guests, doors;
 
         for (int i = 0; i < count; i++) {
             if (events[i].data.ptr == NULL)
@@ -344,8 +368,11 @@ static void *run(void *state)
             else
                 listen_to(peers, events[i].data.ptr);
         }
-        busy = look_after_guests(peers);
-        busy = look_after_doors(peers) || busy;
+        guests = look_after_guests(peers);
+        doors = look_after_doors(peers);
+        wait_ms = guests || doors ? LOOK_MS : -1;
+        if (nudge_guests(peers))
+            wait_ms = NUDGE_MS;
     }
 }
 
