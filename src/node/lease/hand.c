@@ -64,15 +64,20 @@ static int idle_ms(const struct hand *hand)
     return left_s > 0 ? (int)(left_s * 1e3) + 1 : 0;
 }
 
-/* Waits for a new version, for the end of the guard, or until it is time to look. */
-static void wait_for_work(struct hand *hand)
+/*
+ * Waits for a new version, for the end of the guard, or until it is time to look after the session. Returns
+ * whether it is.
+ */
+static bool wait_for_work(struct hand *hand)
 {
     struct pollfd wanted[] = {{.fd = hand->wake, .events = POLLIN},
                               {.fd = hand->knob != NULL ? knob_watch_fd(hand->knob) : -1, .events = POLLIN}};
     uint64_t count;
+    int ready = poll(wanted, 2, idle_ms(hand));
 
-    if (poll(wanted, 2, idle_ms(hand)) > 0 && wanted[0].revents != 0)
+    if (ready > 0 && wanted[0].revents != 0)
         (void)!read(hand->wake, &count, sizeof count);
+    return hand->knob != NULL && (ready <= 0 || wanted[1].revents != 0);
 }
 
 /* Takes the newest version, if it is not carried out yet. */
@@ -213,18 +218,19 @@ void *hand_run(void *state)
 {
     struct hand *hand = state;
     struct hand_job job;
+    bool is_time = false;
 
     do {
         repair(hand);
         while (take_job(hand, &job))
             do_job(hand, &job);
-        if (hand->knob != NULL && begin_call(hand)) {
+        if (is_time && begin_call(hand)) {
             look_after(hand);
             end_call(hand);
         }
         if (is_over(hand))
             break;
-        wait_for_work(hand);
+        is_time = wait_for_work(hand);
     } while (true);
     return NULL;
 }

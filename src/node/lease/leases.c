@@ -140,9 +140,9 @@ static void log_asked(struct leases *leases, enum audit_what what, const struct 
     audit_write(leases->options.audit, &event);
 }
 
-/* Makes the ask of a request, and opens the holder's process. */
-static int prepare(const struct lease_request *request, struct lease_ask *out_ask, struct holder *out_holder,
-                   struct fly_error *out_error)
+/* Makes the ask of a request, and opens the holder's process unless its start time is known. */
+static int prepare(const struct lease_request *request, uint64_t known_ticks, struct lease_ask *out_ask,
+                   struct holder *out_holder, struct fly_error *out_error)
 {
     struct lease_ask ask = {.holder = request->holder,
                             .gpus = request->gpus,
@@ -151,10 +151,10 @@ static int prepare(const struct lease_request *request, struct lease_ask *out_as
                             .overrules = request->overrules};
     int code = 0;
 
-    *out_holder = (struct holder){.fd = -1};
+    *out_holder = (struct holder){.pid = request->holder.pid, .start_ticks = known_ticks, .fd = -1};
     if (request->expires_s > 0)
         ask.expiry = boot_after_s(boot_now(), request->expires_s);
-    if (ask.holder.pid != 0)
+    if (ask.holder.pid != 0 && known_ticks == 0)
         code = holder_open(ask.holder.pid, ask.holder.uid, request->born_before_ticks, out_holder, out_error);
     if (code == 0 && ask.holder.start_ticks != 0 && ask.holder.start_ticks != out_holder->start_ticks) {
         holder_close(out_holder);
@@ -179,7 +179,7 @@ int leases_grant(struct leases *leases, const struct lease_request *request, str
 
     leases_tick(leases);
     leases_end_back(leases, request->gpus, NULL, 0);
-    code = prepare(request, &ask, &holder, error);
+    code = prepare(request, 0, &ask, &holder, error);
     if (code == 0) {
         pthread_mutex_lock(&leases->lock);
         code = grant(leases, &ask, &holder, &lease, error);
@@ -330,6 +330,26 @@ static int turn_own(struct leases *leases, const struct lease *own, const struct
     return wait_for(leases, own->ask.gpus, leases->version, leases->patience_s, out_error);
 }
 
+/*
+ * Returns the start time of a process that holds a lease and lives, 0 for another: as long as its pidfd says
+ * so, no other has its number, and nothing need be looked up in /proc.
+ */
+static uint64_t known_start_ticks(struct leases *leases, pid_t pid)
+{
+    uint64_t start_ticks = 0;
+
+    pthread_mutex_lock(&leases->lock);
+    for (size_t i = 0; pid != 0 && i < leases->maximum && start_ticks == 0; i++) {
+        const struct tended *tended = &leases->tended[i];
+
+        if (tended->id[0] != '\0' && tended->holder.pid == pid && tended->holder.fd >= 0 &&
+            holder_lives(&tended->holder))
+            start_ticks = tended->holder.start_ticks;
+    }
+    pthread_mutex_unlock(&leases->lock);
+    return start_ticks;
+}
+
 /* Turns one GPU; takes the holder. Under the lock. */
 static int turn_gpu(struct leases *leases, size_t gpu, const struct lease_ask *ask, quantity_set dropped,
                     struct holder *holder, struct fly_error *out_error)
@@ -344,7 +364,10 @@ static int turn_gpu(struct leases *leases, size_t gpu, const struct lease_ask *a
 
         one.gpus = (uint64_t)1 << gpu;
         one.plain = true;
-        code = grant(leases, &one, holder, &lease, out_error);
+        if (ask->holder.pid != 0 && holder->fd < 0)
+            code = holder_open(ask->holder.pid, ask->holder.uid, 0, holder, out_error);
+        if (code == 0)
+            code = grant(leases, &one, holder, &lease, out_error);
     } else {
         holder_close(holder);
         if (found.own.id[0] != '\0')
@@ -366,7 +389,7 @@ int leases_turn(struct leases *leases, const struct lease_request *request, quan
 
         if ((request->gpus >> gpu & 1) == 0)
             continue;
-        code = prepare(request, &ask, &holder, error);
+        code = prepare(request, known_start_ticks(leases, request->holder.pid), &ask, &holder, error);
         if (code < 0)
             continue;
         ask.holder.connection = 0;

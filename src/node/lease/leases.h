@@ -28,6 +28,10 @@
  * hangs stops the hand of that GPU alone. Whoever waits for it waits `patience_s`, and is told
  * FLY_EUNSURE; the lease has ended then, and the hand puts the GPU back when the driver answers.
  *
+ * Before a knob is turned, the session looks who else uses the GPU (knob/turnable.h), unless the lease
+ * overrules that. The changes of a lease lean on one look for ten seconds, since a look asks the driver and
+ * goes through all processes; the operator's file is looked at each time.
+ *
  * Rights are the caller's to decide first (rights.h); their bounds are part of the request.
  *
  *     daemon killed            its guards put everything back at once
