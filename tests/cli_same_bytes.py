@@ -20,6 +20,7 @@ RECORDED = ROOT / "tests" / "same_bytes.json"
 SIMULATE = ("sim", "job", "--quiet", "--traces", ".", "--jobs", "jobs.ini", "--gpu", "made-up", "--workload",
             "made-up", "--seeds", "1-5", "--policy", "zeus,grid,oracle,default", "--tries", "tries.csv")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("FLYBALL_")}
+PATIENCE_S = 600  # a sanitizer takes its time
 RUNS = {
     "philox": (),
     "numpy": ("--generator", "numpy"),
@@ -29,6 +30,8 @@ RUNS = {
     "bayes in short profiles": ("--policy", "bayes", "--profile-window", "10%"),
     "bayes within a bound": ("--policy", "bayes", "--objective", "energy", "--max-slowdown", "3%"),
 }
+
+OVER_THREADS = ("numpy", "bayes within a bound")
 
 
 def digest(content):
@@ -40,18 +43,19 @@ def simulate(directory, options):
     arguments = dict(zip(SIMULATE[3::2], SIMULATE[4::2]))
     arguments.update(zip(options[::2], options[1::2]))
     flat = [word for pair in arguments.items() for word in pair]
-    result = tap.run([FLYBALL, *SIMULATE[:3], *flat, "--format", "json"], cwd=directory, env=ENVIRONMENT)
+    result = tap.run([FLYBALL, *SIMULATE[:3], *flat, "--format", "json"], cwd=directory, env=ENVIRONMENT,
+                     timeout=PATIENCE_S)
     tap.equal((result.returncode, result.stderr), (0, ""))
     return {"report": digest(result.stdout.encode()), "tries": digest((directory / "tries.csv").read_bytes())}
 
 
-def observed(extra=()):
+def observed(runs=tuple(RUNS), extra=()):
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
         tap.equal(tap.run([FLYBALL, "sim", "make-trace", ".", "--quiet"], cwd=directory).returncode, 0)
         digests = {file.name: digest(file.read_bytes()) for file in sorted(directory.iterdir())}
-        for run, options in RUNS.items():
-            digests[run] = simulate(directory, (*options, *extra))
+        for run in runs:
+            digests[run] = simulate(directory, (*RUNS[run], *extra))
     return digests
 
 
@@ -64,8 +68,9 @@ def test_bytes_are_the_recorded_ones():
 
 def test_threads_do_not_matter():
     recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
-    for threads in ("1", "2", "5"):
-        tap.equal(observed(("--threads", threads)), recorded, f"{threads} threads")
+    for threads in ("1", "5"):
+        for what, found in observed(OVER_THREADS, ("--threads", threads)).items():
+            tap.equal(found, recorded[what], f"{what}, {threads} threads")
 
 
 if __name__ == "__main__":
