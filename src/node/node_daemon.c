@@ -31,14 +31,21 @@ static void tell(void *state, const char *line)
     log_say(SAY_WARNING, "%s", line);
 }
 
+static void tell_watched(void *state, bool trouble, const char *line)
+{
+    (void)state;
+    log_say(trouble ? SAY_WARNING : SAY_INFO, "%s", line);
+}
+
 static void lease_ended(void *state, const struct lease *lease, enum lease_end end, const char *why)
 {
     char holder[LEASE_HOLDER_TEXT_MAX];
+    bool more = why != NULL && why[0] != '\0' && strcmp(why, lease_end_text(end)) != 0;
 
     (void)state;
     log_say(end == LEASE_END_FOREIGN || end == LEASE_END_FAILED ? SAY_WARNING : SAY_INFO,
             "lease %s of %s has ended: %s%s%s", lease->id, lease_holder_text(&lease->ask.holder, holder),
-            lease_end_text(end), why != NULL && why[0] != '\0' ? "; " : "", why != NULL ? why : "");
+            lease_end_text(end), more ? "; " : "", more ? why : "");
 }
 
 static void fresh(void *state)
@@ -65,7 +72,7 @@ static int open_watch(struct daemon *daemon, struct fly_error *out_error)
         .devices = &daemon->devices,
         .poll_s = config_real(daemon->config, KEY_POLL),
         .state_path = state,
-        .tell = tell,
+        .tell = tell_watched,
     };
 
     snprintf(state, sizeof state, "%s/totals", config_text(daemon->config, KEY_STATE));

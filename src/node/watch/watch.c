@@ -30,7 +30,7 @@ static void load(struct watch *watch)
     if (watch_state_read(watch->options.state_path, watch->saved, SAVED_MAX, &watch->saved_count, boot,
                          &error) < 0) {
         watch->saved_count = 0;
-        watch_tell(watch, "totals of energy begin at 0, and are not saved: %s", error.text);
+        watch_tell(watch, true, "totals of energy begin at 0, and are not saved: %s", error.text);
         return;
     }
     watch->save_wanted = true;

@@ -132,9 +132,9 @@ static void open_driver(struct watch *watch)
     before = watch->gpu_count;
     pthread_mutex_unlock(&watch->lock);
     if (why[0] != '\0')
-        watch_tell(watch, "no GPU is watched: %s; it is tried again", why);
+        watch_tell(watch, true, "no GPU is watched: %s; it is tried again", why);
     else
-        watch_tell(watch, "%zu GPUs are watched", before);
+        watch_tell(watch, false, "%zu GPUs are watched", before);
     pthread_mutex_lock(&watch->lock);
 }
 

@@ -65,7 +65,7 @@ static const struct family {
     {{"flyball_gpu_energy_unknown_seconds_total", "", MEANING_REAL, 0, "s", MEANING_COUNTER,
       "Time whose energy is not in the total, because the GPU has no counter and nobody watched."},
      unknown_s},
-    {{"flyball_gpu_energy_counter_resets_total", "", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
+    {{"flyball_gpu_energy_resets_total", "", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
       "How often the energy counter fell, as when the driver is loaded."},
      resets},
     {{"flyball_gpu_power_watts", "", MEANING_REAL, 0, "W", MEANING_GAUGE, "Power of the GPU."}, power_w},

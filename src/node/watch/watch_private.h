@@ -85,6 +85,7 @@ void *watch_keeper(void *state); /* the watch */
 void watch_save(struct watch *watch);
 
 /* Says a line to the log; without the lock. */
-void watch_tell(const struct watch *watch, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void watch_tell(const struct watch *watch, bool trouble, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void watch_tell(const struct watch *watch, const char *format, ...)
+void watch_tell(const struct watch *watch, bool trouble, const char *format, ...)
 {
     char line[MESSAGE_MAX + 100];
     va_list arguments;
@@ -17,7 +17,7 @@ void watch_tell(const struct watch *watch, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    watch->options.tell(watch->options.tell_state, line);
+    watch->options.tell(watch->options.tell_state, trouble, line);
 }
 
 void watch_let_go(struct watch *watch)
@@ -103,7 +103,7 @@ void watch_save(struct watch *watch)
     pthread_mutex_unlock(&watch->lock);
     code = watch_state_write(watch->options.state_path, now, count, watch->boot, &error);
     if (code < 0)
-        watch_tell(watch, "totals of energy are not saved: %s", error.text);
+        watch_tell(watch, true, "totals of energy are not saved: %s", error.text);
     free(now);
     pthread_mutex_lock(&watch->lock);
 }
