@@ -200,8 +200,33 @@ def test_who_may_not():
             (power_machine.HOME / "readonly").unlink()
 
 
-def tcp(daemon, method, path, body=None):
-    request = urllib.request.Request(daemon.url + path, None if body is None else json.dumps(body).encode(), method=method)
+def test_tokens():
+    file = power_machine.HOME / "tokens"
+    secrets = {scope: tap.run([power_machine.FLYBALL, "token", f"of-{scope}", "--scope", scope, "--tokens", str(file)],
+                              env=power_machine.CLEAN).stdout.split()[-1] for scope in ("read", "train")}
+    wish = {"gpus": ["0"], "power_limit_w": 200, "expires_s": 600}
+    with power_machine.machine(), node_machine.daemon(settings={"server": {"tokens": file}}) as daemon:
+        wait_for_answers(daemon)
+        for token, read, control in ((None, 403, 413), ("fly_forged", 403, 413), (secrets["read"], 200, 403), (secrets["train"], 200, 200)):
+            tap.equal(tcp(daemon, "GET", "/v1/gpus", token=token)[0], read, str(token))
+            tap.equal(tcp(daemon, "GET", "/metrics", token=token)[0], read, str(token))
+            status, _, body = tcp(daemon, "POST", "/v1/leases", wish, token)
+            tap.equal(status, control, f"{token}: {body}")
+        tap.equal(power_machine.limits(), [200, DEFAULT_W])
+        tap.equal(tcp(daemon, "DELETE", f"/v1/leases/{body['id']}", token=secrets["read"])[0], 404)
+        tap.equal(tcp(daemon, "POST", "/v1/release", {}, secrets["train"])[0], 403)
+        status, _, refused_body = tcp(daemon, "POST", "/v1/leases", {"gpus": ["1"], "power_limit_w": 200}, secrets["train"])
+        tap.equal(status, 400, str(refused_body))
+        tap.equal(tcp(daemon, "DELETE", f"/v1/leases/{body['id']}", token=secrets["train"])[0], 200)
+        node_machine.lease(daemon, 210)
+        tap.equal(power_machine.limits(), [210, DEFAULT_W])
+    file.unlink()
+    node_machine.clean()
+
+
+def tcp(daemon, method, path, body=None, token=None):
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    request = urllib.request.Request(daemon.url + path, None if body is None else json.dumps(body).encode(), headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=serve_machine.PATIENCE_S) as answer:
             content = answer.read()

@@ -89,6 +89,13 @@ static int start(void *self, struct readiness *readiness, struct troubles *troub
                      strerror(failed));
 }
 
+static enum serve_scope admit(void *self, const struct serve_request *request)
+{
+    struct back *back = self;
+
+    return admit_scope(back->daemon->admit, request);
+}
+
 static void count_nothing(void *self, const struct task *task)
 {
     (void)self;
@@ -130,6 +137,7 @@ static const char *const header_only[] = {"/v1", NULL};
 static const struct server_back node_back = {
     .tokens = {.command = "flyball token", .header_only = header_only},
     .start = start,
+    .admit = admit,
     .put = put,
     .count = count_nothing,
     .write_figures = write_figures,
@@ -171,7 +179,6 @@ int node_back_open(struct daemon *daemon, struct server **out_server, struct fly
         .connections = (unsigned)config_integer(config, KEY_CONNECTIONS),
         .connections_per_ip = (unsigned)config_integer(config, KEY_CONNECTIONS_PER_HOST),
         .accept_peers = true,
-        /* .back_admits = true, */
         .body_max = (size_t)config_integer(config, KEY_BODY_MAX),
         .request_timeout_s = config_real(config, KEY_REQUEST_TIMEOUT),
         .log = tell_request,

@@ -119,6 +119,7 @@ static struct admit_rules rules_of(const struct config *config)
                                 .closed = config_flag(config, KEY_RIGHTS_CLOSED),
                                 .open = config_flag(config, KEY_RIGHTS_OPEN),
                                 .contained = config_flag(config, KEY_RIGHTS_CONTAINED),
+                                .here = config_text(config, KEY_TOKENS) == NULL,
                                 .readonly_path = config_text(config, KEY_READONLY)};
 
     rules.rules = config_rules(config, &rules.rule_count);

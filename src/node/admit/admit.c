@@ -23,6 +23,7 @@ struct admit {
     struct rights_rule *rules; /* owned; NULL: none */
     char *readonly_path;       /* owned; NULL: the usual one */
     bool with_groups;          /* there is a rule for a group */
+    bool here;
 };
 
 /* Where processes of the machine are not all visible, nobody can tell who computes. */
@@ -48,6 +49,7 @@ static int copy_rules(const struct admit_rules *from, struct admit *made, struct
         made->rules[i] = from->rules[i];
         made->with_groups = made->with_groups || from->rules[i].who == RIGHTS_GROUP;
     }
+    made->here = from->here;
     made->rights = (struct node_rights){.rules = made->rules,
                                         .rule_count = from->rule_count,
                                         .proof = from->proof,
@@ -103,6 +105,7 @@ int admit_renew(struct admit *admit, const struct admit_rules *rules, struct fly
     admit->rules = made.rules;
     admit->readonly_path = made.readonly_path;
     admit->with_groups = made.with_groups;
+    admit->here = made.here;
     pthread_rwlock_unlock(&admit->lock);
     free(old_rules);
     free(old_path);
@@ -196,6 +199,20 @@ void admit_bounds(struct admit *admit, size_t gpu, struct lease_bounds *out_boun
     pthread_rwlock_rdlock(&admit->lock);
     rights_bounds(&admit->rights, &about, out_bounds);
     pthread_rwlock_unlock(&admit->lock);
+}
+
+enum serve_scope admit_scope(struct admit *admit, const struct serve_request *request)
+{
+    bool open;
+
+    if (request->caller_name[0] != '\0') /* its token's, which rights count */
+        return request->scope;
+    if (request->peer.local)
+        return SERVE_MANAGE;
+    pthread_rwlock_rdlock(&admit->lock);
+    open = admit->here || admit->rights.open;
+    pthread_rwlock_unlock(&admit->lock);
+    return open ? SERVE_READ : SERVE_NOBODY;
 }
 
 bool admit_is_root(const struct serve_request *request)

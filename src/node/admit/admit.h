@@ -36,6 +36,7 @@ struct admit_rules {
     size_t rule_count;
     bool proof, closed, open; /* as in struct node_rights */
     bool contained;           /* the operator allows turning also where processes are not visible */
+    bool here;                /* only this machine can connect */
     const char *readonly_path;
 };
 
@@ -53,6 +54,13 @@ void admit_decide(struct admit *admit, const struct serve_request *request, size
 
 /* Gives the bounds that hold for everybody on a GPU. */
 void admit_bounds(struct admit *admit, size_t gpu, struct lease_bounds *out_bounds);
+
+/*
+ * Returns what the server lets a caller do before any route decides (server_back.h): send a body, and read
+ * /metrics, for which no GPU is asked. Over TCP that takes a token, unless only this machine can
+ * connect or the rules are open.
+ */
+enum serve_scope admit_scope(struct admit *admit, const struct serve_request *request);
 
 /* Returns whether the peer is the machine's root: not that of a container. */
 bool admit_is_root(const struct serve_request *request);
