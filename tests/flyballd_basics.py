@@ -342,8 +342,32 @@ def test_metrics():
         wait_for_answers(daemon)
         status, headers, text = tcp(daemon, "GET", "/metrics")
         tap.equal((status, headers["Content-Type"].split(";")[0]), (200, "text/plain"))
-        for name in ("flyball_gpu_energy_joules_total", "flyball_build_info", "process_cpu_seconds_total"):
+        for name in ("flyball_gpu_energy_joules_total", "flyball_build_info", "process_cpu_seconds_total", "flyball_audit_lines_lost_total 0"):
             tap.contains(text, name)
+        tap.equal(figure(text, "flyball_gpu_leases"), ["0", "0"])
+        node_machine.lease(daemon, 240, ["1"])
+        text = tcp(daemon, "GET", "/metrics")[2]
+        tap.equal((figure(text, "flyball_gpu_leases"), figure(text, "flyball_gpu_turned")), (["0", "1"], ["0", "1"]))
+    node_machine.clean()
+
+
+def figure(text, name):
+    """The values of a figure, GPU by GPU."""
+    return [line.split()[-1] for line in text.splitlines() if line.startswith(name + "{")]
+
+
+def test_driver_hangs_on_one_gpu():
+    faults = power_machine.HOME / "faults"
+    faults.write_text("gpu 1 call nvmlDeviceGetTotalEnergyConsumption at 8s slow 600s\n")
+    with power_machine.machine("--faults", faults), node_machine.daemon() as daemon:
+        wait_for_answers(daemon)
+        gpu = serve_machine.until(lambda: (lambda it: None if it["answers"] else it)(daemon.ask("GET", "/v1/gpus/1")[2]), "GPU 1 hangs")
+        tap.equal((gpu["figures"], bool(gpu["why"])), (None, True))
+        first = daemon.ask("GET", "/v1/gpus/0")[2]["figures"]["id"]
+        serve_machine.until(lambda: daemon.ask("GET", "/v1/gpus/0")[2]["figures"]["id"] > first + 5, "GPU 0 is still read")
+        tap.equal(daemon.stop(), 0)
+    faults.unlink()
+    node_machine.clean()
 
 
 def test_stream():

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "node/node_figures.h"
 #include "node/node_log.h"
 
 enum { STACK_BYTES = 1 << 20 };
@@ -106,7 +107,8 @@ static void write_figures(void *self, struct buffer *text)
 {
     struct back *back = self;
 
-    daemon_write_metrics(back->daemon, text);
+    watch_write_metrics(back->daemon->watch, text);
+    node_figures_write(back->daemon, text);
 }
 
 static void closed(void *self, uint64_t connection)

@@ -238,8 +238,3 @@ void daemon_close(struct daemon *daemon, double most_s)
         watch_close(daemon->watch);
     *daemon = (struct daemon){.config = NULL};
 }
-
-void daemon_write_metrics(struct daemon *daemon, struct buffer *text)
-{
-    watch_write_metrics(daemon->watch, text);
-}

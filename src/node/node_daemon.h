@@ -4,7 +4,6 @@
 
 #include <flyball/error.h>
 
-#include "base/buffer.h"
 #include "node/admit/admit.h"
 #include "node/lease/leases.h"
 #include "node/node_config.h"
@@ -53,9 +52,6 @@ int daemon_end_leases(struct daemon *daemon, double most_s, struct fly_error *ou
 
 /* Frees all; `most_s` bounds how long it waits for a driver. */
 void daemon_close(struct daemon *daemon, double most_s);
-
-/* Appends all parts' figures for Prometheus. Any thread. */
-void daemon_write_metrics(struct daemon *daemon, struct buffer *text);
 
 /* Gives where the configuration's devices and knobs are; for the daemon and for `flyballd restore`. */
 void daemon_device_options(const struct config *config, struct device_options *out_devices,
