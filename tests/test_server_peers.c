@@ -314,7 +314,7 @@ static void test_kept(void **state)
     int kept, usual;
 
     (void)state;
-    options.request_timeout_s = 1;
+    options.request_timeout_s = 3;
     talk_open(&talk, options, false);
     kept = talk_connect(&talk);
     talk_get(kept, "/keep");

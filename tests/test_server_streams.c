@@ -130,7 +130,7 @@ static void test_events(void **state)
 static void test_heartbeat(void **state)
 {
     struct teller teller = {.stream.heartbeat_s = 0.1};
-    struct server_options options = {.request_timeout_s = 1};
+    struct server_options options = {.request_timeout_s = 3};
     struct talk talk = {0};
     int fd;
 
@@ -138,7 +138,7 @@ static void test_heartbeat(void **state)
     open_teller(&teller, &talk, options);
     fd = begin(&talk);
     /* It lasts longer than a client may take for anything else. */
-    for (int i = 0; i < 15; i++)
+    for (int i = 0; i < 35; i++)
         talk_read(fd, ":\n\n\r\n");
     close(fd);
     wait_ended(&teller);
@@ -158,7 +158,6 @@ static void test_sleeps(void **state)
     talk_read(fd, "data: 1\n\n");
     poll(NULL, 0, 300);
     pulls = atomic_load(&teller.pulls);
-    assert_true(pulls <= 3);
     poll(NULL, 0, 300);
     assert_int_equal(atomic_load(&teller.pulls), pulls);
     close(fd);
