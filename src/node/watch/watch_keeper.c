@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/thread/left_threads.h"
 #include "base/thread/mono_wait.h"
 #include "base/thread/quiet_thread.h"
 #include "device/open/backends.h"
@@ -190,7 +191,14 @@ void *watch_keeper(void *state)
     }
     leave_all(watch);
     close_ended(watch);
+    /* Calls that are under way still use theirs; one that hangs keeps this thread, and nobody else. */
+    while (watch->open_lists > 0) {
+        pthread_cond_wait(&watch->changed, &watch->lock);
+        close_ended(watch);
+    }
     watch->keeper_ended = true;
+    if (watch->given_up)
+        left_threads_remove();
     watch_let_go(watch);
     return NULL;
 }
