@@ -212,6 +212,8 @@ def test_tokens():
             tap.equal(tcp(daemon, "GET", "/metrics", token=token)[0], read, str(token))
             status, _, body = tcp(daemon, "POST", "/v1/leases", wish, token)
             tap.equal(status, control, f"{token}: {body}")
+            if control == 413:
+                tap.contains(body["error"]["message"], "send a token")
         tap.equal(power_machine.limits(), [200, DEFAULT_W])
         tap.equal(tcp(daemon, "DELETE", f"/v1/leases/{body['id']}", token=secrets["read"])[0], 404)
         tap.equal(tcp(daemon, "POST", "/v1/release", {}, secrets["train"])[0], 403)

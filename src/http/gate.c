@@ -80,6 +80,10 @@ static bool body_is_small(struct visit *visit)
                       "a body without Content-Length is not taken; send it in one piece");
     if (length != NULL && !number_parse_u64(length, UINT64_MAX, &bytes))
         return refuse(visit, 400, FLY_EUSAGE, "Content-Length is no number");
+    if (bytes > most && most == 0)
+        return refuse(
+            visit, 413, FLY_EPERM,
+            "a body is taken from nobody who may not ask; send a token that holds, or leave it out");
     if (bytes > most) {
         snprintf(message, sizeof message, "the request's body is longer than %zu bytes", most);
         return refuse(visit, 413, FLY_ELIMIT, message);
