@@ -9,8 +9,8 @@
 #include "base/shared_object.h"
 #include "base/thread/exit_gate.h"
 
-/* OPENSSL_INIT_LOAD_CRYPTO_STRINGS of its headers; without any option, nothing would be initialised. */
-static const uint64_t load_crypto_strings = 0x2;
+/* OPENSSL_INIT_LOAD_CRYPTO_STRINGS and OPENSSL_INIT_NO_ATEXIT of its headers. */
+static const uint64_t load_crypto_strings = 0x2, no_atexit = 0x80000;
 
 static const char library_name[] = "libpq.so.5";
 
@@ -38,23 +38,22 @@ static int find_calls(const struct shared_object *object, const char *name, stru
 }
 
 /*
- * OpenSSL, where the library has it, cleans up at the program's exit. It registers for that when it is first
- * used, and the gate has to be asked earlier than it, so later in being registered.
+ * OpenSSL, where the library has it, cleans up at the program's exit, under threads that work in it. If
+ * nobody has used it before, it is told not to; else it registered for the exit earlier than the gate, which
+ * then shuts first.
  */
-static void install_gate(const struct shared_object *object)
+static void begin_openssl(const struct shared_object *object)
 {
     const void *found = shared_object_find(object, "OPENSSL_init_crypto");
     int (*init_crypto)(uint64_t options, const void *settings);
 
-    if (found != NULL) {
-        memcpy(&init_crypto, &found, sizeof found);
-        (void)init_crypto(load_crypto_strings, NULL);
-    }
-    exit_gate_install();
+    if (found == NULL)
+        return;
+    memcpy(&init_crypto, &found, sizeof found);
+    (void)init_crypto(load_crypto_strings | no_atexit, NULL);
 }
 
-/* Left open, because it registers functions for the program's exit, which must stay in memory. */
-int postgres_library_load(const char *path, struct postgres_calls *out_calls, struct fly_error *out_error)
+static int load(const char *path, struct postgres_calls *out_calls, struct fly_error *out_error)
 {
     struct shared_object object;
     struct postgres_calls calls;
@@ -73,7 +72,19 @@ int postgres_library_load(const char *path, struct postgres_calls *out_calls, st
         shared_object_close(&object);
         return code;
     }
-    install_gate(&object);
+    begin_openssl(&object);
     *out_calls = calls;
     return 0;
+}
+
+/* Left open, because it registers functions for the program's exit, which must stay in memory. */
+int postgres_library_load(const char *path, struct postgres_calls *out_calls, struct fly_error *out_error)
+{
+    int code;
+
+    exit_gate_install();
+    exit_gate_enter();
+    code = load(path, out_calls, out_error);
+    exit_gate_leave();
+    return code;
 }

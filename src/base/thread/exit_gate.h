@@ -19,8 +19,9 @@
  */
 
 /*
- * From now on, exit() shuts the gate before it runs the handlers that are registered already.
- * Call it when the library has registered its own. Calls after the first have no effect.
+ * From now on, exit() shuts the gate before it runs the handlers that are registered already. Call it
+ * before the library is loaded, and keep the library from registering a handler of its own later, which
+ * would run first. Calls after the first have no effect.
  */
 void exit_gate_install(void);
 void exit_gate_enter(void);
