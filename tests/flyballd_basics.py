@@ -200,6 +200,39 @@ def test_who_may_not():
             (power_machine.HOME / "readonly").unlink()
 
 
+# Root of a container, which has the uid of the machine's root.
+CONTAINED = """
+import http.client, json, socket, sys
+def ask(method, path, body=None):
+    connection = http.client.HTTPConnection("localhost", timeout=60)
+    connection.sock = socket.socket(socket.AF_UNIX)
+    connection.sock.connect(sys.argv[1])
+    connection.request(method, path, body)
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+leases = ask("GET", "/v1/leases")[1]["leases"]
+wish = json.dumps({"gpus": ["1"], "power_limit_w": 200})
+print(json.dumps([ask("GET", "/v1/gpus/1")[1]["may_control"], ask("POST", "/v1/leases", wish)[0], leases[0]["own"],
+                  ask("PATCH", "/v1/leases/" + leases[0]["id"], json.dumps({"power_limit_w": 300}))[0],
+                  ask("DELETE", "/v1/leases/" + leases[0]["id"])[0], ask("POST", "/v1/release", "{}")[0]]))
+"""
+
+
+def test_root_of_a_container():
+    unshare = ["unshare", "--pid", "--fork"]
+    if tap.run([*unshare, "true"]).returncode != 0:
+        raise tap.Skip("no unshare here")
+    with power_machine.machine(), node_machine.daemon() as daemon:
+        wait_for_answers(daemon)
+        made = node_machine.lease(daemon, 250)
+        result = tap.run([*unshare, sys.executable, "-c", CONTAINED, str(node_machine.SOCKET)])
+        tap.equal((result.returncode, result.stderr), (0, ""))
+        tap.equal(json.loads(result.stdout), [False, 403, False, 403, 404, 403])
+        tap.equal([row["id"] for row in daemon.ask("GET", "/v1/leases")[2]["leases"]], [made["id"]])
+        tap.equal(power_machine.limits(), [250, DEFAULT_W])
+    node_machine.clean()
+
+
 def test_tokens():
     file = power_machine.HOME / "tokens"
     secrets = {scope: tap.run([power_machine.FLYBALL, "token", f"of-{scope}", "--scope", scope, "--tokens", str(file)],

@@ -436,9 +436,36 @@ static void test_order_does_not_matter(void **state)
     }
 }
 
+/* Whose lease is whose: root of a container has the uid of the machine's root, and none of its leases. */
+static void test_own(void **state)
+{
+    static const struct {
+        struct lease_holder one, other;
+        bool may;
+    } cases[] = {
+        {{.uid = 7, .pid = 1}, {.uid = 7}, true},
+        {{.uid = 7}, {.uid = 8}, false},
+        {{.uid = 7, .token = "a"}, {.uid = 7}, false},
+        {{.uid = LEASE_NOBODY, .token = "a"}, {.uid = LEASE_NOBODY, .token = "a"}, true},
+        {{.uid = LEASE_NOBODY}, {.uid = LEASE_NOBODY}, false},
+        {{.uid = 0}, {.uid = 0, .elsewhere = 40}, false},
+        {{.uid = 0, .elsewhere = 40}, {.uid = 0}, false},
+        {{.uid = 0, .elsewhere = 40}, {.uid = 0, .elsewhere = 41}, false},
+        {{.uid = 0, .elsewhere = 40}, {.uid = 0, .elsewhere = 40}, true},
+        {{.uid = 0, .elsewhere = -1}, {.uid = 0, .elsewhere = -1}, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (lease_holder_may(&cases[i].one, &cases[i].other) != cases[i].may)
+            fail_msg("case %zu", i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_own),
         cmocka_unit_test(test_later_is_refused),
         cmocka_unit_test(test_lower_wins),
         cmocka_unit_test(test_bounds),

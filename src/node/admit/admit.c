@@ -222,7 +222,11 @@ bool admit_is_root(const struct serve_request *request)
 
 void admit_holder(const struct serve_request *request, struct lease_holder *out_holder)
 {
-    *out_holder = (struct lease_holder){.uid = request->peer.local ? request->peer.uid : LEASE_NOBODY};
+    const struct serve_peer *peer = &request->peer;
+
+    *out_holder = (struct lease_holder){.uid = peer->local ? peer->uid : LEASE_NOBODY};
+    if (peer->local && !peer->same_namespaces)
+        out_holder->elsewhere = peer->pid > 0 ? peer->pid : -1;
     snprintf(out_holder->token, sizeof out_holder->token, "%s", request->caller_name);
 }
 

@@ -135,7 +135,7 @@ static int check_ask(const struct lease_table *table, const struct lease_ask *as
     return check_wish(&ask->wish, out_error);
 }
 
-/* The number of leases of one user, or of one token. */
+/* The number of leases of one user, or of one token. A user elsewhere takes no room of the machine's own. */
 static size_t leases_of(const struct lease_table *table, const struct lease_holder *holder)
 {
     size_t count = 0;
@@ -143,7 +143,8 @@ static size_t leases_of(const struct lease_table *table, const struct lease_hold
     for (size_t i = 0; i < table->count; i++) {
         const struct lease_holder *other = &table->leases[i].ask.holder;
 
-        count += other->uid == holder->uid && strcmp(other->token, holder->token) == 0;
+        count += other->uid == holder->uid && (other->elsewhere == 0) == (holder->elsewhere == 0) &&
+                 strcmp(other->token, holder->token) == 0;
     }
     return count;
 }

@@ -66,6 +66,8 @@ struct lease_holder {
     uint64_t start_ticks; /* of that process, since the boot; tells it from a later one of that number */
     uint64_t connection;  /* ends with this connection; 0: with none */
     uid_t uid;            /* of the peer; LEASE_NOBODY: came by TCP */
+    pid_t elsewhere;      /* its process, if that is in other namespaces than the daemon, where root of a
+                           * container has the uid of anybody; -1: and is not visible; 0: it is not */
     char token[LEASE_NAME_MAX];   /* the name of the token that was shown; "": none */
     char program[LEASE_NAME_MAX]; /* what the client calls itself, for people; "" if it does not say */
 };
@@ -181,6 +183,12 @@ int64_t lease_bounds_clip(const struct lease_bounds *bounds, int64_t limit_mw);
 
 /* Returns whether two holders are the same process, or without one the same connection, token and user. */
 bool lease_holder_is(const struct lease_holder *one, const struct lease_holder *other);
+
+/*
+ * Returns whether a lease of the one holder is the other's to change and end: they are of the same user,
+ * or showed the same token. Processes in other namespaces have only leases of their own.
+ */
+bool lease_holder_may(const struct lease_holder *one, const struct lease_holder *other);
 
 /* Writes who holds a lease, for people: "'flyball run', process 4711 of user 1000". */
 enum { LEASE_HOLDER_TEXT_MAX = 200 };

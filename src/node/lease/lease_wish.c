@@ -66,9 +66,17 @@ int64_t lease_bounds_clip(const struct lease_bounds *bounds, int64_t limit_mw)
 
 bool lease_holder_is(const struct lease_holder *one, const struct lease_holder *other)
 {
-    if (one->uid != other->uid || one->pid != other->pid || strcmp(one->token, other->token) != 0)
+    if (one->uid != other->uid || one->pid != other->pid || one->elsewhere != other->elsewhere ||
+        strcmp(one->token, other->token) != 0)
         return false;
     return one->pid != 0 ? one->start_ticks == other->start_ticks : one->connection == other->connection;
+}
+
+bool lease_holder_may(const struct lease_holder *one, const struct lease_holder *other)
+{
+    return one->uid == other->uid && strcmp(one->token, other->token) == 0 &&
+           (one->uid != LEASE_NOBODY || one->token[0] != '\0') && one->elsewhere == other->elsewhere &&
+           one->elsewhere >= 0;
 }
 
 char *lease_holder_text(const struct lease_holder *holder, char text[LEASE_HOLDER_TEXT_MAX])

@@ -191,13 +191,10 @@ int leases_grant(struct leases *leases, const struct lease_request *request, str
     return code;
 }
 
-/* Whether a lease is this caller's: of the same user, and by the same token. NULL is the operator. */
+/* Whether a lease is this caller's. NULL is the operator. */
 static bool is_of(const struct lease *lease, const struct lease_holder *by)
 {
-    const struct lease_holder *holder = &lease->ask.holder;
-
-    return by == NULL || (holder->uid == by->uid && strcmp(holder->token, by->token) == 0 &&
-                          (by->uid != LEASE_NOBODY || by->token[0] != '\0'));
+    return by == NULL || lease_holder_may(&lease->ask.holder, by);
 }
 
 static int find_own(const struct leases *leases, const char *id, const struct lease_holder *by,
@@ -302,7 +299,7 @@ static void search(void *state, const struct lease *lease)
 
     if (lease->ask.plain && lease_holder_is(holder, found->holder))
         found->own = *lease;
-    else if (holder->uid == found->holder->uid && holder->uid != LEASE_NOBODY)
+    else if (holder->uid != LEASE_NOBODY && lease_holder_may(holder, found->holder))
         found->another = *lease;
 }
 

@@ -18,15 +18,13 @@ struct told {
     char holder[LEASE_HOLDER_TEXT_MAX];
 };
 
-/* Returns whether the caller may change a lease: it is of his user, or of his token. */
+/* Returns whether the caller may change a lease. */
 static bool is_own(const struct serve_request *request, const struct lease *lease)
 {
     struct lease_holder by;
 
     admit_holder(request, &by);
-    return by.uid == lease->ask.holder.uid &&
-           (by.uid != LEASE_NOBODY ||
-            (by.token[0] != '\0' && strcmp(by.token, lease->ask.holder.token) == 0));
+    return lease_holder_may(&lease->ask.holder, &by);
 }
 
 static void tell_of(struct v1_exchange *exchange, const struct lease *lease, struct told *in,
