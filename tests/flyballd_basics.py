@@ -125,7 +125,7 @@ def test_gpus():
         tap.equal(daemon.ask("GET", "/v1/nothing")[0], 404)
         status, headers, body = daemon.ask("DELETE", "/v1/leases")
         tap.equal((status, headers["Allow"], body["error"]["code"]), (405, "GET, POST", "FLY_EUSAGE"))
-        tap.equal(daemon.stop(), 0)
+        tap.equal(daemon.stop(), 0, "".join(daemon.talk))
 
 
 def wait_for_answers(daemon):
@@ -327,7 +327,7 @@ def test_daemon_stops():
         wait_for_answers(daemon)
         node_machine.lease(daemon, 240, ["0", "1"])
         tap.equal(power_machine.limits(), [240, 240])
-        tap.equal(daemon.stop(), 0)
+        tap.equal(daemon.stop(), 0, "".join(daemon.talk))
         tap.equal(power_machine.limits(), [DEFAULT_W, DEFAULT_W])
         tap.equal(node_machine.SOCKET.exists(), False)
     node_machine.clean()
@@ -400,7 +400,7 @@ def test_driver_hangs_on_one_gpu():
         tap.equal((gpu["figures"], bool(gpu["why"])), (None, True))
         first = daemon.ask("GET", "/v1/gpus/0")[2]["figures"]["id"]
         serve_machine.until(lambda: daemon.ask("GET", "/v1/gpus/0")[2]["figures"]["id"] > first + 5, "GPU 0 is still read")
-        tap.equal(daemon.stop(), 0)
+        tap.equal(daemon.stop(), 0, "".join(daemon.talk))
     faults.unlink()
     node_machine.clean()
 
@@ -441,7 +441,7 @@ def test_log_as_json():
         daemon.ask("GET", "/v1/gpus")
         line = json.loads(daemon.said("GET /v1/gpus"))
         tap.equal((line["level"], "date" in line), ("info", True))
-        tap.equal(daemon.stop(), 0)
+        tap.equal(daemon.stop(), 0, "".join(daemon.talk))
         for text in daemon.talk:
             tap.equal(text == "" or {"date", "level", "message"} == set(json.loads(text)), True, text)
 
@@ -455,7 +455,7 @@ def test_readiness_and_watchdog():
         with power_machine.machine(), node_machine.daemon(environment=environment) as daemon:
             said = [systemd.recv(4096).decode() for _ in range(3)]
             tap.equal((said[0], set(said[1:])), ("READY=1", {"WATCHDOG=1"}))
-            tap.equal(daemon.stop(), 0)
+            tap.equal(daemon.stop(), 0, "".join(daemon.talk))
             while (word := systemd.recv(4096).decode()) != "STOPPING=1":
                 tap.equal(word, "WATCHDOG=1")
         path.unlink()

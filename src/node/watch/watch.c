@@ -25,10 +25,9 @@ static void load(struct watch *watch)
     struct fly_error error;
 
     watch_boot_id(watch->boot);
-    if (watch->options.state_path == NULL || watch->saved == NULL)
+    if (watch->state_path == NULL || watch->saved == NULL)
         return;
-    if (watch_state_read(watch->options.state_path, watch->saved, SAVED_MAX, &watch->saved_count, boot,
-                         &error) < 0) {
+    if (watch_state_read(watch->state_path, watch->saved, SAVED_MAX, &watch->saved_count, boot, &error) < 0) {
         watch->saved_count = 0;
         watch_tell(watch, true, "totals of energy begin at 0, and are not saved: %s", error.text);
         return;
@@ -59,6 +58,7 @@ int watch_open(const struct watch_options *options, struct watch **out_watch, st
     struct mono_time until = mono_after_s(mono_now(), first_most_s);
     struct watch *made = calloc(1, sizeof *made);
     pthread_t keeper;
+    bool whole;
 
     if (made == NULL)
         return error_no_memory(out_error);
@@ -66,6 +66,10 @@ int watch_open(const struct watch_options *options, struct watch **out_watch, st
     fill_options(&made->options);
     made->ring = calloc(made->options.ring, sizeof *made->ring);
     made->saved = calloc(SAVED_MAX, sizeof *made->saved);
+    made->state_path = options->state_path != NULL ? strdup(options->state_path) : NULL;
+    made->options.state_path = NULL;
+    whole = made->ring != NULL && made->saved != NULL &&
+            (made->state_path != NULL || options->state_path == NULL);
     pthread_mutex_init(&made->lock, NULL);
     pthread_mutex_init(&made->listener_lock, NULL);
     mono_cond_init(&made->changed);
@@ -73,7 +77,7 @@ int watch_open(const struct watch_options *options, struct watch **out_watch, st
     made->save_due = mono_after_s(mono_now(), made->options.save_s);
     made->holders = 1;
     pthread_mutex_lock(&made->lock);
-    if (made->ring == NULL || made->saved == NULL || !quiet_thread_start(&keeper, watch_keeper, made)) {
+    if (!whole || !quiet_thread_start(&keeper, watch_keeper, made)) {
         watch_let_go(made);
         return error_no_memory(out_error);
     }

@@ -57,6 +57,7 @@ struct watch {
     uint64_t newest_id;        /* 0: none */
     struct watch_saved *saved; /* of the file, for devices that have not been seen yet */
     size_t saved_count;
+    char *state_path; /* owned; NULL: none */
     bool save_wanted;
     char boot[WATCH_BOOT_MAX];
     struct mono_time save_due;

@@ -33,6 +33,7 @@ void watch_let_go(struct watch *watch)
     pthread_mutex_destroy(&watch->listener_lock);
     free(watch->ring);
     free(watch->saved);
+    free(watch->state_path);
     free(watch);
 }
 
@@ -101,7 +102,7 @@ void watch_save(struct watch *watch)
             now[count++] = watch->saved[i];
     }
     pthread_mutex_unlock(&watch->lock);
-    code = watch_state_write(watch->options.state_path, now, count, watch->boot, &error);
+    code = watch_state_write(watch->state_path, now, count, watch->boot, &error);
     if (code < 0)
         watch_tell(watch, true, "totals of energy are not saved: %s", error.text);
     free(now);
