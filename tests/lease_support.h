@@ -147,8 +147,10 @@ static inline void read_command(const char *pid, char *text, size_t bytes)
     length = fd >= 0 ? read(fd, text, bytes - 1) : 0;
     if (fd >= 0)
         close(fd);
-    for (ssize_t i = 0; i < length - 1; i++)
-        text[i] = text[i] == '\0' ? ' ' : text[i];
+    for (ssize_t i = 0; i < length - 1; i++) {
+        if (text[i] == '\0')
+            text[i] = ' ';
+    }
     text[length > 0 ? length : 0] = '\0';
 }
 

@@ -23,7 +23,7 @@ static struct lease_wish some_wish(uint64_t *random)
 /* Each client is a connection; half of them know no leases. */
 static void *be_client(void *number)
 {
-    uint64_t random = (uint64_t)(uintptr_t)number, connection = random;
+    uint64_t connection = *(const uint64_t *)number, random = connection;
     struct lease lease = {.id = ""};
 
     for (int i = 0; i < CALLS; i++) {
@@ -77,6 +77,7 @@ static void watch_limits(void)
 
 static void check_clients(enum lease_rule rule)
 {
+    uint64_t numbers[CLIENTS];
     pthread_t threads[CLIENTS];
 
     scene.rule = rule;
@@ -85,8 +86,10 @@ static void check_clients(enum lease_rule rule)
         leases_bound(scene.leases, gpu,
                      &(struct lease_bounds){.floor_mw = FLOOR_W * 1000, .ceiling_mw = CEILING_W * 1000});
     clients_left = CLIENTS;
-    for (uintptr_t i = 0; i < CLIENTS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, be_client, (void *)(i + 1)), 0);
+    for (size_t i = 0; i < CLIENTS; i++) {
+        numbers[i] = i + 1;
+        assert_int_equal(pthread_create(&threads[i], NULL, be_client, &numbers[i]), 0);
+    }
     watch_limits();
     for (int i = 0; i < CLIENTS; i++)
         pthread_join(threads[i], NULL);

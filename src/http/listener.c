@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <netinet/in.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/accounts.h"
 #include "base/error.h"
 #include "base/number.h"
 
-enum { BACKLOG = 128, LOCK_PATH_MAX = 128, NAMES_BYTES = 16384, LOCK_LOOKS = 10, FIRST_INHERITED = 3 };
+enum { BACKLOG = 128, LOCK_PATH_MAX = 128, LOCK_LOOKS = 10, FIRST_INHERITED = 3 };
 
 static int code_of(int number)
 {
@@ -108,58 +107,24 @@ static int clear_path(const struct listen_address *address, struct fly_error *ou
     return unlink(path) == 0 || errno == ENOENT ? 0 : refuse(address, errno, out_error);
 }
 
-static bool user_named(const char *name, char *bytes, uint32_t *out_number)
-{
-    struct passwd user, *found = NULL;
-    bool there = getpwnam_r(name, &user, bytes, NAMES_BYTES, &found) == 0 && found != NULL;
-
-    if (there)
-        *out_number = found->pw_uid;
-    return there;
-}
-
-static bool group_named(const char *name, char *bytes, uint32_t *out_number)
-{
-    struct group group, *found = NULL;
-    bool there = getgrnam_r(name, &group, bytes, NAMES_BYTES, &found) == 0 && found != NULL;
-
-    if (there)
-        *out_number = found->gr_gid;
-    return there;
-}
-
-/* Finds the number of a user or a group that is given by name or number. NULL: UINT32_MAX, as it is. */
-static int find_number(const char *what, bool (*named)(const char *, char *, uint32_t *), const char *name,
+/* Finds the number of a user or a group. NULL: UINT32_MAX, as it is. */
+static int find_number(const char *what, bool (*named)(const char *, uint32_t *), const char *name,
                        uint32_t *out_number, struct fly_error *out_error)
 {
-    char *bytes;
-    uint64_t number;
-    int code = 0;
-
     *out_number = UINT32_MAX;
-    if (name == NULL)
+    if (name == NULL || named(name, out_number))
         return 0;
-    bytes = malloc(NAMES_BYTES);
-    if (bytes == NULL)
-        return error_no_memory(out_error);
-    if (!named(name, bytes, out_number)) {
-        if (number_parse_u64(name, UINT32_MAX - 1, &number))
-            *out_number = (uint32_t)number;
-        else
-            code = error_set(out_error, FLY_ENOTFOUND, "no %s '%.100s' on this machine", what, name);
-    }
-    free(bytes);
-    return code;
+    return error_set(out_error, FLY_ENOTFOUND, "no %s '%.100s' on this machine", what, name);
 }
 
 static int give_away(const char *path, const struct listener_access *access, struct fly_error *out_error)
 {
     const char *word = access->group != NULL ? "group" : "user";
     uint32_t user = UINT32_MAX, group = UINT32_MAX;
-    int code = find_number("user", user_named, access->owner, &user, out_error);
+    int code = find_number("user", accounts_user, access->owner, &user, out_error);
 
     if (code == 0)
-        code = find_number("group", group_named, access->group, &group, out_error);
+        code = find_number("group", accounts_group, access->group, &group, out_error);
     if (code == 0 && (user != UINT32_MAX || group != UINT32_MAX) && chown(path, user, group) != 0)
         code = error_set(out_error, code_of(errno), "cannot give the socket '%s' to the %s '%.100s': %s",
                          path, word, access->group != NULL ? access->group : access->owner, strerror(errno));

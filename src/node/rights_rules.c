@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/rights_rules.h"
 
-#include <grp.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/accounts.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "base/words.h"
@@ -25,22 +24,13 @@ static int bad_value(const char *origin, enum rule_key key, const char *text, co
     return value_error(&node_rule_keys[key], CLI_FILE, origin, text, expected, NULL, out_error);
 }
 
-/* Gives the id of a user or a group, by number or by name. */
 static bool find_id(enum rights_who who, const char *name, uint64_t *out_id)
 {
-    const struct passwd *user;
-    const struct group *group;
+    uint32_t number = 0;
+    bool found = who == RIGHTS_USER ? accounts_user(name, &number) : accounts_group(name, &number);
 
-    if (number_parse_u64(name, UINT32_MAX - 1, out_id))
-        return true;
-    if (who == RIGHTS_USER) {
-        user = getpwnam(name);
-        *out_id = user != NULL ? user->pw_uid : 0;
-        return user != NULL;
-    }
-    group = getgrnam(name);
-    *out_id = group != NULL ? group->gr_gid : 0;
-    return group != NULL;
+    *out_id = number;
+    return found;
 }
 
 static int take_for(struct rules *rules, const char *origin, const char *text, struct fly_error *out_error)
@@ -107,8 +97,7 @@ static int take_limit(const char *origin, enum rule_key key, const char *text, s
     snprintf(number, sizeof number, "%.*s", (int)(length - share), text);
     if (!number_parse_double(number, &value) || value <= 0 || value > (share ? 100 : 100000))
         return bad_value(origin, key, text, "a limit in W, such as 250, or a share, such as 40%", out_error);
-    *out_limit =
-        share ? (struct rights_limit){.share = value / 100} : (struct rights_limit){.power_w = value};
+    *out_limit = (struct rights_limit){.share = share ? value / 100 : 0, .power_w = share ? 0 : value};
     return 0;
 }
 

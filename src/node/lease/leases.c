@@ -171,7 +171,8 @@ static int prepare(const struct lease_request *request, uint64_t known_ticks, st
 int leases_grant(struct leases *leases, const struct lease_request *request, struct lease *out_lease,
                  struct fly_error *out_error)
 {
-    struct fly_error local, *error = out_error != NULL ? out_error : &local;
+    struct fly_error local = {.code = 0};
+    struct fly_error *error = out_error != NULL ? out_error : &local;
     struct lease_ask ask;
     struct holder holder;
     struct lease lease = {.id = ""};
@@ -233,7 +234,8 @@ static int change(struct leases *leases, const struct lease *before, const struc
 int leases_change(struct leases *leases, const char *id, const struct lease_holder *by,
                   const struct lease_wish *wish, struct lease *out_lease, struct fly_error *out_error)
 {
-    struct fly_error local, *error = out_error != NULL ? out_error : &local;
+    struct fly_error local = {.code = 0};
+    struct fly_error *error = out_error != NULL ? out_error : &local;
     struct lease before;
     int code;
 
@@ -376,7 +378,8 @@ static int turn_gpu(struct leases *leases, size_t gpu, const struct lease_ask *a
 int leases_turn(struct leases *leases, const struct lease_request *request, quantity_set dropped,
                 struct fly_error *out_error)
 {
-    struct fly_error local, *error = out_error != NULL ? out_error : &local;
+    struct fly_error local = {.code = 0};
+    struct fly_error *error = out_error != NULL ? out_error : &local;
     int code = 0;
 
     leases_tick(leases);

@@ -36,22 +36,23 @@ static int make_tables(const struct sim_call *call, const struct group_plan *pla
     return code;
 }
 
-static int run_plan(const struct sim_call *call, struct group_plan *plan, const struct wanted *wanted,
+static int run_plan(const struct sim_call *call, const struct group_plan *asked, const struct wanted *wanted,
                     struct fly_error *out_error)
 {
+    struct group_plan plan = *asked;
     struct group_result *results = NULL;
     struct buffer kept;
     int code;
 
     buffer_init(&kept, sim_columns_tries_bytes());
     if (wanted->out_tries != NULL) {
-        plan->tries = sim_columns_keep;
-        plan->tries_context = &kept;
-        plan->tries_kept = true;
+        plan.tries = sim_columns_keep;
+        plan.tries_context = &kept;
+        plan.tries_kept = true;
     }
-    code = group_campaign_run(plan, &results, out_error);
+    code = group_campaign_run(&plan, &results, out_error);
     if (code == 0)
-        code = make_tables(call, plan, results, &kept, wanted, out_error);
+        code = make_tables(call, &plan, results, &kept, wanted, out_error);
     free(results);
     buffer_deinit(&kept);
     return code;
