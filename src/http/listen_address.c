@@ -132,7 +132,9 @@ char *listen_address_show(const struct listen_address *address, char text[LISTEN
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address->at;
     char host[INET6_ADDRSTRLEN] = "?";
 
-    if (address->at.ss_family == AF_UNIX) {
+    if (address->at.ss_family == AF_UNSPEC) {
+        snprintf(text, LISTEN_TEXT_MAX, "%s%d", number_prefix, address->fd);
+    } else if (address->at.ss_family == AF_UNIX) {
         snprintf(text, LISTEN_TEXT_MAX, "unix:%s", ((const struct sockaddr_un *)&address->at)->sun_path);
     } else if (address->at.ss_family == AF_INET6) {
         inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof host);

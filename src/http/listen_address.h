@@ -27,7 +27,7 @@ int listen_address_parse(const char *text, struct listen_address *out_address, s
 
 /*
  * Writes the address as text and returns it: "127.0.0.1:7470", "[::1]:7470",
- * "unix:/run/flyball-serve/serve.sock".
+ * "unix:/run/flyball-serve/serve.sock", "fd:3" while it is not known where that socket listens.
  */
 enum { LISTEN_TEXT_MAX = sizeof((struct sockaddr_un *)0)->sun_path + 8 };
 char *listen_address_show(const struct listen_address *address, char text[LISTEN_TEXT_MAX]);
