@@ -80,9 +80,9 @@ echo trained
 """
 
 
-def long(gpu=0):
+def long(gpu=0, steps=STEPS):
     turned = KNOBS / f"GPU-f1eba11{gpu}-*.turned"
-    return ["sh", "-c", LONG, "sh", str(turned), str(EMULATOR), "train", "--gpu", str(gpu), *STEPS, "--steps", "100000"]
+    return ["sh", "-c", LONG, "sh", str(turned), str(EMULATOR), "train", "--gpu", str(gpu), *steps, "--steps", "100000"]
 
 
 def command(program, *options):
@@ -189,9 +189,8 @@ def check_optimum(document, valid, eta, bound):
 
 def test_differences_within_their_uncertainty_are_no_choice():
     """No limit binds so light a load: whatever the counter's steps make of it, nothing is claimed."""
-    light = [str(EMULATOR), "train", "--gpu", "0", "--sample-ms", "0.5", "--step-ms", "8", "--batch-size", "2", "--steps", "600"]
     with machine():
-        result = profile(light, "--format", "json")
+        result = profile(long(steps=["--sample-ms", "0.5", "--step-ms", "8", "--batch-size", "2"]), "--format", "json")
     document = json.loads(result.stdout)
     valid = [row for row in document["rows"] if row["mark"] == "valid"]
     tap.equal((result.returncode, len(valid) >= 2), (0, True), result.stderr)

@@ -148,7 +148,7 @@ def test_each_key():
     for uuid in UUIDS:
         close(rest[uuid], meters[uuid] - expected["gpu"][uuid], uuid)
     # The foreign load ran all the while on the second GPU, idling on the first.
-    tap.equal(rest[UUIDS[1]] > 2 * rest[UUIDS[0]] > 0, True, rest)
+    tap.equal(rest[UUIDS[1]] > rest[UUIDS[0]] > 0, True, rest)
 
 
 def test_borders():

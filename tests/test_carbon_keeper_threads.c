@@ -48,7 +48,8 @@ static struct carbon_keeper_options options_of(struct fly_meter *meter, const ch
     struct carbon_keeper_options options = {
         .meter = meter,
         .directory = directory,
-        .head = {.program = "a test", .max_slowdown = NAN, .surroundings = {0.0, 1.0}, .gpus = 2}};
+        .head = {.program = "a test", .max_slowdown = NAN, .surroundings = {0.0, 1.0}, .gpus = 2},
+        .goodbye_s = at_once_s / 2.0};
 
     snprintf(options.head.sources[CARBON_INTENSITY], LEDGER_TEXT_MAX, "%s", source);
     return options;

@@ -12,6 +12,9 @@
 #include "base/thread/mono_wait.h"
 #include "train/carbon/carbon_keeper_private.h"
 
+/* For the last line of the account: nobody waits for a disk that takes longer. */
+static const double default_goodbye_s = 0.5;
+
 enum { NS_PER_S = 1000000000 };
 
 static bool is_inert(const struct carbon_keeper *keeper)
@@ -52,6 +55,7 @@ static struct carbon_keeper *new_keeper(const struct carbon_keeper_options *opti
     if (keeper == NULL)
         return NULL;
     keeper->forks = fork_generation();
+    keeper->goodbye_s = options->goodbye_s > 0.0 ? options->goodbye_s : default_goodbye_s;
     keeper->clock = options->clock != NULL ? options->clock : &clock_real;
     keeper->ledger.file = -1;
     pthread_mutex_init(&keeper->lock, NULL);

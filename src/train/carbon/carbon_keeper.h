@@ -40,6 +40,7 @@ struct carbon_keeper_options {
     struct ledger_head head;   /* start_s and host are filled in */
     bool cached_only;          /* never asks the network */
     bool rests;                /* counts nothing until carbon_keeper_go */
+    double goodbye_s;          /* how long closing waits for a disk to take the last line; 0: half a second */
 };
 
 /* Opens a keeper. Returns FLY_EUSAGE for an impossible source, FLY_ENOMEM; nothing else is an error here. */

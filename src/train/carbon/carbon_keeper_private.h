@@ -17,6 +17,7 @@
 struct carbon_keeper {
     uint64_t forks;
     const struct clock *clock;
+    double goodbye_s;
     bool threaded;
     pthread_t thread;
     struct carbon_feed *feed; /* owned */

@@ -16,8 +16,6 @@
 
 /* At least this often the two clocks are compared, and what could not be written is tried again. */
 static const double look_s = 10.0;
-/* For the last line of the account: nobody waits for a disk that takes longer. */
-static const double goodbye_s = 0.5;
 
 /* Whether to drop a line: one that can never be written. Any other trouble may pass. */
 static bool is_hopeless(const struct carbon_keeper *keeper, int code)
@@ -154,7 +152,7 @@ bool keeper_start_thread(struct carbon_keeper *keeper)
  */
 bool keeper_end_thread(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
 {
-    struct mono_time until = mono_after_s(mono_now(), goodbye_s);
+    struct mono_time until = mono_after_s(mono_now(), keeper->goodbye_s);
     bool ended;
 
     pthread_cond_broadcast(&keeper->wake);
