@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """count_results.py DIRECTORY STEP[=BUILD,...] ...: adds up what a run of all checks found.
+count_results.py --again LOGS: the failed tests that deserve a second try, on one line.
 
 DIRECTORY holds STEP.log, the output of a step, and STEP.status, its exit
 status; BUILD is a build directory whose tests the step ran. A script's points
 are its lines that begin with "ok - " or "not ok - "; a test's are the TAP lines
 that Meson's log keeps. A test or a step that failed without a point to show for
-it counts as one failure, and one without points as one point. Ends with the
-line "N passed, N failed, N skipped".
+it counts as one failure, and one without points as one point. A test that was
+tried once more counts as its second try says, and is named. Ends with the line
+"N passed, N failed, N skipped".
+
+A second try (scripts/test) is for a program that a busy machine held up: not for
+what a sanitizer reported, and not where more than AGAIN_MAX tests failed.
 """
 import collections
 import glob
@@ -18,6 +23,8 @@ import sys
 SCRIPT_POINT = re.compile(r"^(not )?ok - ")
 TAP_POINT = re.compile(r"^(not )?ok\b[^#]*(?:#\s*(skip|todo))?", re.IGNORECASE)
 SKIP_ALL = re.compile(r"^1\.\.0\s*#\s*skip", re.IGNORECASE)
+SANITIZER = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:")
+AGAIN_MAX = 6
 MESON_RESULTS = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}
 
 
@@ -41,15 +48,35 @@ def test_points(test):
     return points
 
 
+def tests_of(logs, base):
+    """The results of Meson's logs with this base by name; a run with a wrapper puts its name behind the base."""
+    paths = glob.glob(os.path.join(glob.escape(logs), base + "*.json"))
+    return {test["name"]: test for path in paths for test in map(json.loads, read(path).splitlines())}
+
+
+def again(logs):
+    failed = [test for test in tests_of(logs, "testlog").values() if test["result"] not in MESON_RESULTS]
+    if len(failed) > AGAIN_MAX or any(SANITIZER.search(text_of(test)) for test in failed):
+        return ""
+    # "flyball:unit / name": Meson takes the last part.
+    return " ".join(test["name"].split(" / ")[-1] for test in failed)
+
+
+def text_of(test):
+    return (test.get("stdout") or "") + (test.get("stderr") or "")
+
+
 def testlog_points(build):
-    # A run with a wrapper puts its name into that of the log.
-    logs = glob.glob(os.path.join(glob.escape(build), "meson-logs/testlog*.json"))
-    if not logs:
+    logs = os.path.join(build, "meson-logs")
+    first, second = tests_of(logs, "testlog"), tests_of(logs, "again")
+    if not first:
         raise FileNotFoundError(build)
+    for name, test in second.items():
+        if first.get(name, {}).get("result") not in MESON_RESULTS and test["result"] in MESON_RESULTS:
+            print(f"{build}: '{name}' passed on its second try only")
     points = collections.Counter()
-    for log in logs:
-        for line in read(log).splitlines():
-            points += test_points(json.loads(line))
+    for test in (first | second).values():
+        points += test_points(test)
     return points
 
 
@@ -82,6 +109,9 @@ def line_of(points):
 
 
 def main():
+    if sys.argv[1] == "--again":
+        print(again(sys.argv[2]))
+        return 0
     total = collections.Counter()
     for argument in sys.argv[2:]:
         step, _, builds = argument.partition("=")
