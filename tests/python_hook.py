@@ -23,7 +23,7 @@ WORK = tempfile.TemporaryDirectory(prefix="flyball-hook-")
 HOME = pathlib.Path(WORK.name)
 PACKAGES = HOME / "packages"
 LINES = HOME / "lines"
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("FLYBALL_", "PYTHON", "SLURM", "PMI", "OMPI", "RANK", "XDG_"))}
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("FLYBALL_", "LD_LIBRARY", "PYTHON", "SLURM", "PMI", "OMPI", "RANK", "XDG_"))}
 CLEAN.update(HOME=str(HOME), XDG_RUNTIME_DIR=str(HOME), PYTHONDONTWRITEBYTECODE="1")
 NO_GPU = ["--nvml", str(HOME / "none.so"), "--amdsmi", str(HOME / "none.so"), "--sysfs-root", str(HOME / "root")]
 

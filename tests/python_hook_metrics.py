@@ -19,7 +19,7 @@ WORK = tempfile.TemporaryDirectory(prefix="flyball-metrics-")
 HOME = pathlib.Path(WORK.name)
 PACKAGES = HOME / "packages"
 LINES = HOME / "lines"
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("FLYBALL_", "PYTHON", "SLURM", "PMI", "OMPI", "RANK", "XDG_"))}
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("FLYBALL_", "LD_LIBRARY", "PYTHON", "SLURM", "PMI", "OMPI", "RANK", "XDG_"))}
 CLEAN.update(HOME=str(HOME), XDG_RUNTIME_DIR=str(HOME), PYTHONDONTWRITEBYTECODE="1")
 
 # The order of events is that of the real ones: a step, at times an evaluation, then what is saved.
