@@ -25,6 +25,9 @@ static void answer(struct back *back, struct task *task)
     if (node_v1_is_below(task->request.path)) {
         task->family = "v1";
         node_v1_answer(back->daemon->v1, &task->request, &task->answer);
+    } else if (node_public_is_below(task->request.path)) {
+        task->family = "public";
+        node_public_answer(back->daemon->public, &task->request, &task->answer);
     } else {
         serve_answer_error(&task->answer, 404, fly_error_name(FLY_ENOTFOUND),
                            "the daemon has nothing at this path; see flyballd(8)");
@@ -48,7 +51,7 @@ static void put(void *self, struct task *task)
 {
     struct back *back = self;
 
-    if (node_v1_waits(&task->request)) {
+    if (node_v1_waits(&task->request) || node_public_waits(&task->request)) {
         task_line_put(&back->line, task);
         return;
     }
@@ -134,7 +137,7 @@ static void end(void *self)
     free(back);
 }
 
-static const char *const header_only[] = {"/v1", NULL};
+static const char *const header_only[] = {"/v1", "/gpu", "/cpu", "/auth", NULL};
 
 static const struct server_back node_back = {
     .tokens = {.command = "flyball token", .header_only = header_only},

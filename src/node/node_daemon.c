@@ -164,6 +164,31 @@ static int resume(void *self, struct fly_error *out_error)
     return 0;
 }
 
+/* The groups of the public daemon's routes that the configuration names. */
+static unsigned public_groups(const struct config *config)
+{
+    const struct cli_list *names = config_list(config, KEY_PUBLIC_GROUPS);
+    unsigned groups = 0;
+
+    for (size_t i = 0; i < names->count; i++) {
+        for (unsigned group = 0; group < PUBLIC_GROUP_COUNT; group++)
+            groups |= strcmp(names->words[i], public_group_words[group]) == 0 ? 1U << group : 0;
+    }
+    return groups;
+}
+
+static int open_public(struct daemon *daemon, struct fly_error *out_error)
+{
+    const struct node_public_options options = {.watch = daemon->watch,
+                                                .admit = daemon->admit,
+                                                .leases = daemon->leases,
+                                                .leased = daemon->hands,
+                                                .groups = public_groups(daemon->config),
+                                                .tell = tell};
+
+    return node_public_open(&options, &daemon->public, out_error);
+}
+
 static int open_routes(struct daemon *daemon, struct fly_error *out_error)
 {
     const struct admit_rules rules = rules_of(daemon->config);
@@ -176,7 +201,9 @@ static int open_routes(struct daemon *daemon, struct fly_error *out_error)
                                             .resume = resume,
                                             .daemon = daemon};
 
-    return code < 0 ? code : node_v1_open(&options, &daemon->v1, out_error);
+    if (code == 0)
+        code = node_v1_open(&options, &daemon->v1, out_error);
+    return code < 0 ? code : open_public(daemon, out_error);
 }
 
 int daemon_open(const struct config *config, struct daemon *out_daemon, struct fly_error *out_error)
@@ -229,6 +256,7 @@ void daemon_close(struct daemon *daemon, double most_s)
 {
     if (daemon->watch != NULL)
         watch_listen(daemon->watch, NULL, NULL);
+    node_public_close(daemon->public);
     leases_close(daemon->leases, most_s);
     node_v1_close(daemon->v1);
     admit_close(daemon->admit);

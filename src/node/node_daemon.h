@@ -7,6 +7,7 @@
 #include "node/admit/admit.h"
 #include "node/lease/leases.h"
 #include "node/node_config.h"
+#include "node/public/node_public.h"
 #include "node/v1/node_v1.h"
 #include "node/watch/watch.h"
 
@@ -35,6 +36,7 @@ struct daemon {
     size_t hands; /* GPUs that can be leased, from place 0 on */
     struct admit *admit;
     struct node_v1 *v1;
+    struct node_public *public;
 };
 
 int daemon_open(const struct config *config, struct daemon *out_daemon, struct fly_error *out_error);

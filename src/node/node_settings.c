@@ -6,6 +6,7 @@
 #include "base/words.h"
 
 static const char *const rules[] = {"refuse", "lower", NULL};
+static const char *const public_groups[] = {SETTING_NONE, "gpu-control", "gpu-read", "cpu-read", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
 
 /* clang-format off */
@@ -41,6 +42,9 @@ const struct node_setting node_settings[KEY_COUNT] = {
         .help = "Requests that may wait for a GPU to be turned at once. Requests that only read never wait for them."}, false},
     [KEY_GRACE] = {{.key = "server.grace", .type = CLI_REAL, .minimum = 0, .maximum = 600, .default_text = "10",
         .help = "Seconds for putting everything back and for answers under way when the daemon is told to stop."}, true},
+    [KEY_PUBLIC_GROUPS] = {{.key = "server.public_groups", .type = CLI_LIST, .placeholder = "GROUP", .choices = public_groups,
+        .default_text = "gpu-control,gpu-read,cpu-read",
+        .help = "Groups of the public daemon's routes that are there; 'none' for none of them."}, false},
     [KEY_POLL] = {{.name = "poll", .key = "watch.poll", .type = CLI_REAL, .placeholder = "SECONDS", .minimum = 0.01,
         .maximum = 60, .default_text = "0.1", .help = "Seconds between two readings of a GPU."}, false},
     [KEY_STATE] = {{.name = "state", .key = "watch.state", .type = CLI_TEXT, .placeholder = "DIRECTORY",

@@ -27,6 +27,7 @@ enum node_key {
     KEY_REQUEST_TIMEOUT,
     KEY_WORKERS,
     KEY_GRACE,
+    KEY_PUBLIC_GROUPS,
     KEY_POLL,
     KEY_STATE,
     KEY_NVML,
@@ -57,7 +58,7 @@ struct node_setting {
 /* The table, by enum node_key. */
 extern const struct node_setting node_settings[KEY_COUNT];
 
-/* The word of KEY_LEASE_AUDIT that means no log. */
+/* The word of KEY_LEASE_AUDIT that means no log, and of KEY_PUBLIC_GROUPS that means no group. */
 #define SETTING_NONE "none"
 
 /*

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Routes that anybody may ask: what there is, and what time it is. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "node/public/public_private.h"
+#include "shapes/shape_rows.h"
+
+enum { SHORT = 256 };
+
+struct found_gpu {
+    uint64_t id;
+    const char *name, *pci_address;
+    bool cumulative_energy_available;
+};
+static const struct shape_field gpu_rows[] = {
+    {SHAPE_AT(found_gpu, id), SHAPE_IS_U64(0, INT64_MAX)},
+    {SHAPE_AT(found_gpu, name), SHAPE_IS_TEXT(SHORT), .any_bytes = true},
+    {SHAPE_AT(found_gpu, pci_address), SHAPE_IS_TEXT(SHORT), .any_bytes = true},
+    {SHAPE_AT(found_gpu, cumulative_energy_available), SHAPE_IS_BOOL},
+};
+static const struct shape shape_gpu = {SHAPE_OF(found_gpu, gpu_rows)};
+
+struct found_cpu {
+    uint64_t id;
+    bool dram_available;
+};
+static const struct shape_field cpu_rows[] = {
+    {SHAPE_AT(found_cpu, id), SHAPE_IS_U64(0, INT64_MAX)},
+    {SHAPE_AT(found_cpu, dram_available), SHAPE_IS_BOOL},
+};
+static const struct shape shape_cpu = {SHAPE_OF(found_cpu, cpu_rows)};
+
+struct discovery {
+    const struct found_gpu *gpus;
+    const struct found_cpu *cpus;
+    const char *const *enabled_api_groups;
+    size_t gpu_count, cpu_count, group_count;
+    bool auth_required;
+};
+static const struct shape_field discovery_rows[] = {
+    {SHAPE_AT(discovery, gpus), SHAPE_IS_STRUCTS(&shape_gpu, UINT32_MAX, discovery, gpu_count)},
+    {SHAPE_AT(discovery, cpus), SHAPE_IS_STRUCTS(&shape_cpu, UINT32_MAX, discovery, cpu_count)},
+    {SHAPE_AT(discovery, enabled_api_groups), .kind = SHAPE_TEXTS, .longest = UINT32_MAX,
+     .beside = offsetof(struct discovery, group_count)},
+    {SHAPE_AT(discovery, auth_required), SHAPE_IS_BOOL},
+};
+static const struct shape shape_discovery = {SHAPE_OF(discovery, discovery_rows)};
+
+/* Writes the address as `lspci -D` does, "0000:07:00.0"; the driver's domain has eight digits. */
+static const char *short_pci(const char *pci)
+{
+    return strncmp(pci, "0000", 4) == 0 && strcspn(pci, ":") == 8 ? pci + 4 : pci;
+}
+
+/* The texts point into `infos`, which has room for all. */
+static size_t find_gpus(struct watch *watch, struct device_info infos[WATCH_GPUS_MAX],
+                        struct found_gpu gpus[WATCH_GPUS_MAX])
+{
+    size_t count = watch_gpu_count(watch);
+
+    for (size_t i = 0; i < count; i++) {
+        struct watch_device device;
+
+        watch_look(watch, i, &device);
+        infos[i] = device.info;
+        gpus[i] = (struct found_gpu){.id = infos[i].index,
+                                     .name = infos[i].name,
+                                     .pci_address = short_pci(infos[i].pci),
+                                     .cumulative_energy_available = device.total.counts};
+    }
+    return count;
+}
+
+static size_t find_cpus(struct watch *watch, struct found_cpu cpus[WATCH_CPUS_MAX])
+{
+    struct public_cpu found[WATCH_CPUS_MAX];
+    size_t count = public_find_cpus(watch, found);
+
+    for (size_t i = 0; i < count; i++)
+        cpus[i] = (struct found_cpu){.id = found[i].id, .dram_available = found[i].dram >= 0};
+    return count;
+}
+
+void public_discover(struct public_exchange *exchange)
+{
+    const struct node_public_options *options = &exchange->public->options;
+    struct device_info infos[WATCH_GPUS_MAX];
+    struct found_gpu gpus[WATCH_GPUS_MAX];
+    struct found_cpu cpus[WATCH_CPUS_MAX];
+    const char *groups[PUBLIC_GROUP_COUNT];
+    struct discovery discovery = {.gpus = gpus,
+                                  .cpus = cpus,
+                                  .enabled_api_groups = groups,
+                                  .gpu_count = find_gpus(options->watch, infos, gpus),
+                                  .cpu_count = find_cpus(options->watch, cpus),
+                                  .auth_required = options->wants_tokens};
+
+    for (int i = 0; i < PUBLIC_GROUP_COUNT; i++) {
+        if ((options->groups >> i & 1) != 0)
+            groups[discovery.group_count++] = public_group_words[i];
+    }
+    serve_answer_struct(exchange->answer, PUBLIC_OK, &shape_discovery, &discovery);
+}
+
+struct moment {
+    int64_t timestamp_ms;
+};
+static const struct shape_field moment_rows[] = {{SHAPE_AT(moment, timestamp_ms), SHAPE_IS_TIME}};
+static const struct shape shape_moment = {SHAPE_OF(moment, moment_rows)};
+
+void public_time(struct public_exchange *exchange)
+{
+    const struct moment moment = {clock_real.date(clock_real.state).ns / 1000000};
+
+    serve_answer_struct(exchange->answer, PUBLIC_OK, &shape_moment, &moment);
+}
