@@ -11,12 +11,6 @@
  *     X(type of the result, symbol, parameters)
  */
 
-struct nvml_device_attributes { /* of a MIG instance */
-    unsigned multiprocessors, shared_copy_engines, shared_decoders, shared_encoders, shared_jpeg, shared_ofa;
-    unsigned gpu_slices, compute_slices;
-    unsigned long long memory_mib;
-};
-
 struct nvml_bar1_memory { /* bytes */
     unsigned long long total, free, used;
 };
@@ -38,7 +32,6 @@ struct nvml_bar1_memory { /* bytes */
     X(int, nvmlDeviceGetDisplayActive, (NVML_DEVICE, unsigned *active))                            \
     X(int, nvmlDeviceGetDisplayMode, (NVML_DEVICE, unsigned *mode))                                \
     X(int, nvmlDeviceGetEccMode, (NVML_DEVICE, unsigned *current, unsigned *pending))              \
-    X(int, nvmlDeviceGetAttributes_v2, (NVML_DEVICE, struct nvml_device_attributes * attributes))  \
     X(int, nvmlDeviceGetPowerState, (NVML_DEVICE, unsigned *state))                                \
     X(int, nvmlDeviceGetBoardId, (NVML_DEVICE, unsigned *id))                                      \
     X(int, nvmlDeviceGetMultiGpuBoard, (NVML_DEVICE, unsigned *several))                           \
@@ -46,12 +39,6 @@ struct nvml_bar1_memory { /* bytes */
     X(int, nvmlDeviceGetBoardPartNumber, (NVML_DEVICE, char *number, unsigned bytes))              \
     X(int, nvmlDeviceGetTotalEccErrors,                                                            \
       (NVML_DEVICE, unsigned type, unsigned counter, unsigned long long *errors))                  \
-    X(int, nvmlDeviceGetMPSComputeRunningProcesses,                                                \
-      (NVML_DEVICE, unsigned *count, struct nvml_process_v1 *processes))                           \
-    X(int, nvmlDeviceGetMPSComputeRunningProcesses_v2,                                             \
-      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                              \
-    X(int, nvmlDeviceGetMPSComputeRunningProcesses_v3,                                             \
-      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                              \
     X(int, nvmlUnitGetCount, (unsigned *count))
 
 /* What work that a scheduler starts runs at, and who may work. */

@@ -213,10 +213,14 @@ static void check_processes(size_t place, int code, size_t expected, const int *
     struct device_process processes[8];
     size_t count = 0;
 
-    assert_int_equal(device->backend->processes(device, processes, COUNT(processes), &count), code);
+    assert_int_equal(device_processes(device, DEVICE_PROCESSES_ALL, processes, COUNT(processes), &count),
+                     code);
     assert_int_equal(count, expected);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(processes[i].pid, pids[i]);
+    for (size_t i = 0; i < count; i++)
+        assert_true(processes[i].kind == DEVICE_PROCESS_COMPUTE &&
+                    processes[i].instance == DEVICE_NO_INSTANCE);
 }
 
 /* A process works on a GPU where it has memory or a queue; a shared limit concerns all of its GPUs. */

@@ -264,7 +264,8 @@ static void test_instances(void **state)
 static int processes_of(const struct opened *opened, struct device_process *processes, size_t maximum,
                         size_t *out_count)
 {
-    return device_backend_nvml.processes(&opened->list.devices[0], processes, maximum, out_count);
+    return device_processes(&opened->list.devices[0], DEVICE_PROCESSES_COMPUTING, processes, maximum,
+                            out_count);
 }
 
 static void test_processes(void **state)
@@ -295,6 +296,9 @@ static void test_processes(void **state)
     }
 }
 
+/* More than are asked for at once. */
+enum { MANY = DEVICE_PROCESSES_AT_ONCE + 1 };
+
 static void test_processes_that_keep_coming(void **state)
 {
     struct opened *opened = opened_load("new");
@@ -303,16 +307,16 @@ static void test_processes_that_keep_coming(void **state)
 
     (void)state;
     assert_int_equal(opened_gpus(opened), 0);
-    opened->standin->processes = 3;
+    opened->standin->processes = MANY;
     opened->standin->arriving = 2;
     assert_int_equal(processes_of(opened, processes, COUNT(processes), &found), 0);
-    assert_int_equal(found, 5);
+    assert_int_equal(found, MANY + 2);
     opened->standin->arriving = 20; /* ever more than there is room for */
     assert_int_equal(processes_of(opened, processes, COUNT(processes), &found), FLY_EREAD);
     opened->standin->arriving = 0;
     opened->standin->processes = UINT32_MAX;
     assert_int_equal(processes_of(opened, processes, COUNT(processes), &found), FLY_EREAD);
-    assert_int_equal(found, 5);
+    assert_int_equal(found, MANY + 2);
     opened->standin->codes[STANDIN_processes] = NVML_NO_PERMISSION;
     assert_int_equal(processes_of(opened, processes, COUNT(processes), &found), FLY_EPERM);
     opened->standin->codes[STANDIN_processes] = NVML_NOT_SUPPORTED;

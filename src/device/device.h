@@ -10,6 +10,7 @@
 #include <flyball/error.h>
 
 #include "base/clock.h"
+#include "device/device_processes.h"
 #include "device/quantity.h"
 #include "device/workloads.h"
 
@@ -88,11 +89,6 @@ struct device_reading {
     struct reading values[QUANTITY_COUNT];
 };
 
-struct device_process {
-    pid_t pid;
-    uint64_t memory_bytes; /* UINT64_MAX: unknown */
-};
-
 struct device_backend;
 
 struct device {
@@ -148,12 +144,12 @@ struct device_backend {
     void (*close)(struct device *device);
     /* Fills in what is wanted, each value with a state; leaves the rest as it is. */
     void (*read)(const struct device *device, quantity_set wanted, struct reading *values);
-    /*
-     * Lists the processes that compute on the device, at most `maximum`; NULL: not supported. Returns
-     * a negative code on failure.
-     */
-    int (*processes)(const struct device *device, struct device_process *processes, size_t maximum,
-                     size_t *out_count);
+    /* As device_processes, device_use and device_division; NULL: not supported. */
+    int (*processes)(const struct device *device, unsigned kinds, struct device_process *processes,
+                     size_t maximum, size_t *out_count);
+    enum reading_state (*use)(const struct device *device, int64_t since_us,
+                              struct device_use_sample *samples, size_t maximum, size_t *out_count);
+    enum reading_state (*division)(const struct device *device, struct device_division *out_division);
     /*
      * Returns whether the instance of that name, "MIG-...", is a part of the device; NULL: its
      * devices have no parts.

@@ -144,10 +144,8 @@ static int check_processes(const struct turnable_options *options, const struct 
     struct device_process processes[PROCESSES_MAX];
     char name[PROC_TEXT_MAX];
     size_t count = 0;
-    int code = FLY_EUNSUPPORTED;
+    int code = device_processes(device, DEVICE_PROCESSES_COMPUTING, processes, PROCESSES_MAX, &count);
 
-    if (device->backend->processes != NULL)
-        code = device->backend->processes(device, processes, PROCESSES_MAX, &count);
     if (code < 0)
         return error_set(
             out_error, FLY_EREAD,

@@ -337,4 +337,85 @@ int nvmlDeviceGetComputeRunningProcesses_v3(struct nvml_device *device, unsigned
     return code;
 }
 
+/* Older names are there too, and find nobody. */
+#define NOBODY(symbol)                                                                      \
+    int symbol(struct nvml_device *device, unsigned *count, struct nvml_process *processes) \
+    {                                                                                       \
+        (void)device;                                                                       \
+        (void)processes;                                                                    \
+        *count = 0;                                                                         \
+        return NVML_SUCCESS;                                                                \
+    }
+NOBODY(nvmlDeviceGetGraphicsRunningProcesses_v2)
+NOBODY(nvmlDeviceGetMPSComputeRunningProcesses_v2)
+
+static int list_out(enum standin_slot slot, const struct standin_list *list, unsigned *count,
+                    struct nvml_process *processes)
+{
+    unsigned room = *count;
+    int code = say(slot);
+
+    *count = list->count;
+    for (unsigned i = 0; code == 0 && i < room && i < list->count; i++)
+        processes[i] = (struct nvml_process){
+            .pid = list->first_pid + i, .memory_bytes = NVML_MEMORY_UNKNOWN, .gpu_instance = list->instance};
+    return code == 0 && room < list->count ? NVML_INSUFFICIENT_SIZE : code;
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v3(struct nvml_device *device, unsigned *count,
+                                             struct nvml_process *processes)
+{
+    (void)device;
+    return list_out(STANDIN_graphics, &standin.graphics, count, processes);
+}
+
+int nvmlDeviceGetMPSComputeRunningProcesses_v3(struct nvml_device *device, unsigned *count,
+                                               struct nvml_process *processes)
+{
+    (void)device;
+    return list_out(STANDIN_mps, &standin.mps, count, processes);
+}
+
+/* All samples, also those that are too old. */
+int nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct nvml_process_utilization *samples,
+                                    unsigned *count, unsigned long long last_us)
+{
+    unsigned room = *count;
+    int code = say(STANDIN_use);
+
+    (void)device;
+    (void)last_us;
+    if (code != 0)
+        return code;
+    *count = standin.sample_count;
+    if (room < standin.sample_count)
+        return NVML_INSUFFICIENT_SIZE;
+    memcpy(samples, standin.samples, standin.sample_count * sizeof *samples);
+    return standin.sample_count > 0 ? NVML_SUCCESS : NVML_NOT_FOUND;
+}
+
+static struct nvml_device parts[STANDIN_PARTS];
+
+ANSWER(nvmlDeviceGetMaxMigDeviceCount, mig_most, unsigned, standin.part_count)
+ANSWER(nvmlDeviceGetGpuInstanceId, instance_id, unsigned, standin.parts[device->index].instance)
+
+int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned index, struct nvml_device **out)
+{
+    int code = say(STANDIN_mig_part);
+
+    (void)device;
+    parts[index].index = index;
+    *out = &parts[index];
+    return code != 0 ? code : standin.parts[index].code;
+}
+
+int nvmlDeviceGetAttributes_v2(struct nvml_device *device, struct nvml_device_attributes *attributes)
+{
+    const struct standin_part *part = &standin.parts[device->index];
+
+    *attributes = (struct nvml_device_attributes){
+        .multiprocessors = part->multiprocessors, .gpu_slices = part->slices, .memory_mib = part->memory_mib};
+    return say(STANDIN_attributes);
+}
+
 #endif

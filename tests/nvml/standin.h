@@ -18,7 +18,18 @@
 enum standin_slot { NVML_CALLS(STANDIN_SLOT) STANDIN_SLOTS };
 #undef STANDIN_SLOT
 
-enum { STANDIN_GPUS = 4, STANDIN_FIELDS = 256, STANDIN_PROCESSES = 300 };
+enum { STANDIN_GPUS = 4, STANDIN_FIELDS = 256, STANDIN_PROCESSES = 300, STANDIN_PARTS = 20 };
+
+/* A list of processes: `count` of them with pids from `first_pid` on, in an instance. */
+struct standin_list {
+    unsigned count, first_pid, instance;
+};
+
+/* A compute instance of a GPU that MIG has divided. */
+struct standin_part {
+    int code; /* what asking for its handle returns */
+    unsigned instance, slices, multiprocessors, memory_mib;
+};
 
 struct standin {
     int codes[STANDIN_SLOTS]; /* what a function returns; 0: it answers */
@@ -33,6 +44,11 @@ struct standin {
     unsigned mig;
     unsigned processes;
     unsigned arriving; /* so many more at each call */
+    struct standin_list graphics, mps;
+    unsigned sample_count;
+    struct nvml_process_utilization samples[STANDIN_PROCESSES];
+    unsigned part_count;
+    struct standin_part parts[STANDIN_PARTS];
     const char *driver, *name;
 };
 

@@ -32,9 +32,8 @@ static void look_at_gpu(const struct device *device, const struct reading *value
     facts->without_persistence +=
         values[QUANTITY_PERSISTENCE].state == READING_OK && values[QUANTITY_PERSISTENCE].value == 0;
     facts->with_mig += device->info.mig;
-    if (device->backend->processes != NULL)
-        facts->processes_denied +=
-            device->backend->processes(device, processes, PROCESSES_MAX, &count) == FLY_EPERM;
+    facts->processes_denied +=
+        device_processes(device, DEVICE_PROCESSES_COMPUTING, processes, PROCESSES_MAX, &count) == FLY_EPERM;
 }
 
 static void look_at_device(const struct device *device, struct doctor_facts *facts)

@@ -56,10 +56,8 @@ static enum facts_processes ask_processes(const struct device *device)
 {
     struct device_process processes[PROCESSES_MAX];
     size_t count = 0;
-    int code = FLY_EUNSUPPORTED;
+    int code = device_processes(device, DEVICE_PROCESSES_COMPUTING, processes, PROCESSES_MAX, &count);
 
-    if (device->backend->processes != NULL)
-        code = device->backend->processes(device, processes, PROCESSES_MAX, &count);
     return code == 0                  ? PROCESSES_SEEN
            : code == FLY_EUNSUPPORTED ? PROCESSES_NOT_OFFERED
            : code == FLY_EPERM        ? PROCESSES_DENIED

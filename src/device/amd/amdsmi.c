@@ -149,9 +149,12 @@ static void amdsmi_read(const struct device *device, quantity_set wanted, struct
     amdsmi_gpu_read(device->state, wanted, values);
 }
 
-static int amdsmi_processes(const struct device *device, struct device_process *processes, size_t maximum,
-                            size_t *out_count)
+/* The kernel's compute driver knows those that compute, and no others. */
+static int amdsmi_processes(const struct device *device, unsigned kinds, struct device_process *processes,
+                            size_t maximum, size_t *out_count)
 {
+    if ((kinds & DEVICE_PROCESSES_COMPUTING) == 0)
+        return FLY_EUNSUPPORTED;
     return amdsmi_processes_read(device->state, processes, maximum, out_count);
 }
 

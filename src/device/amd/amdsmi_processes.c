@@ -60,7 +60,10 @@ static int look_at_process(void *data, const char *path, unsigned number)
         (!sysfs_path(queues, "%s/queues", path) || !sysfs_each_numbered(queues, "", look_at_queue, search)))
         return 0;
     if (search->count < search->maximum)
-        search->processes[search->count] = (struct device_process){(pid_t)number, bytes};
+        search->processes[search->count] = (struct device_process){.pid = (pid_t)number,
+                                                                   .memory_bytes = bytes,
+                                                                   .kind = DEVICE_PROCESS_COMPUTE,
+                                                                   .instance = DEVICE_NO_INSTANCE};
     search->count++;
     return 0;
 }

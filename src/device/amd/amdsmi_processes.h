@@ -9,7 +9,7 @@
 
 /*
  * Lists the processes that compute on what the GPU's limit holds for: the GPU itself, and the other
- * die or partitions that share its limit. At most `maximum`; `out_count` is how many there are.
+ * die or partitions that share its limit. At most `maximum`.
  *
  * The kernel's compute driver (KFD) shows them below /sys/class/kfd/kfd/proc: each process that uses
  * it, with the memory it has on each GPU and the queues it has opened there. A process counts for a

@@ -200,14 +200,33 @@ static void nvml_read(const struct device *device, quantity_set wanted, struct r
     nvml_ways_read(&state->ways, &state->library->call, state->handle, wanted, values);
 }
 
-static int nvml_processes(const struct device *device, struct device_process *processes, size_t maximum,
-                          size_t *out_count)
+static int nvml_processes(const struct device *device, unsigned kinds, struct device_process *processes,
+                          size_t maximum, size_t *out_count)
 {
     const struct nvml_state *state = device->state;
 
     if (state->handle == NULL)
         return device->info.denied ? FLY_EPERM : FLY_EREAD;
-    return nvml_processes_read(&state->library->call, state->handle, processes, maximum, out_count);
+    return nvml_processes_read(&state->library->call, state->handle, kinds, processes, maximum, out_count);
+}
+
+static enum reading_state nvml_use(const struct device *device, int64_t since_us,
+                                   struct device_use_sample *samples, size_t maximum, size_t *out_count)
+{
+    const struct nvml_state *state = device->state;
+
+    if (state->handle == NULL)
+        return state->ways.absent[QUANTITY_UTILIZATION].state;
+    return nvml_use_read(&state->library->call, state->handle, since_us, samples, maximum, out_count);
+}
+
+static enum reading_state nvml_division(const struct device *device, struct device_division *out_division)
+{
+    const struct nvml_state *state = device->state;
+
+    if (state->handle == NULL)
+        return state->ways.absent[QUANTITY_MIG].state;
+    return nvml_division_read(&state->library->call, state->handle, out_division);
 }
 
 /*
@@ -301,6 +320,8 @@ const struct device_backend device_backend_nvml = {
     .close = nvml_close,
     .read = nvml_read,
     .processes = nvml_processes,
+    .use = nvml_use,
+    .division = nvml_division,
     .has_instance = nvml_has_instance,
     .set = nvml_set,
     .clocks = nvml_clocks,

@@ -259,11 +259,16 @@ struct nvml_process { /* of the functions ending in _v2 and _v3 */
 };
 #define NVML_MEMORY_UNKNOWN UINT64_MAX
 #define NVML_NO_INSTANCE UINT32_MAX
-
 struct nvml_process_utilization { /* percent */
     unsigned pid;
     unsigned long long timestamp_us;
     unsigned sm, memory, encoder, decoder;
+};
+
+struct nvml_device_attributes { /* of a MIG instance */
+    unsigned multiprocessors, shared_copy_engines, shared_decoders, shared_encoders, shared_jpeg, shared_ofa;
+    unsigned gpu_slices, compute_slices;
+    unsigned long long memory_mib;
 };
 
 /*
@@ -359,7 +364,8 @@ enum { NVML_INIT_NO_GPUS = 1, NVML_INIT_NO_ATTACH = 2, NVML_INIT_FORCE = 4 };
     X(int, nvmlDeviceGetDeviceHandleFromMigDeviceHandle, (NVML_DEVICE, struct nvml_device * *out))       \
     X(int, nvmlDeviceIsMigDeviceHandle, (NVML_DEVICE, unsigned *is_mig))                                 \
     X(int, nvmlDeviceGetGpuInstanceId, (NVML_DEVICE, unsigned *id))                                      \
-    X(int, nvmlDeviceGetComputeInstanceId, (NVML_DEVICE, unsigned *id))
+    X(int, nvmlDeviceGetComputeInstanceId, (NVML_DEVICE, unsigned *id))                                  \
+    X(int, nvmlDeviceGetAttributes_v2, (NVML_DEVICE, struct nvml_device_attributes * attributes))
 
 #define NVML_READING_FUNCTIONS(X)                                                                            \
     X(int, nvmlDeviceGetTotalEnergyConsumption, (NVML_DEVICE, unsigned long long *energy_mj))                \
@@ -408,6 +414,12 @@ enum { NVML_INIT_NO_GPUS = 1, NVML_INIT_NO_ATTACH = 2, NVML_INIT_FORCE = 4 };
     X(int, nvmlDeviceGetGraphicsRunningProcesses_v2,                                                         \
       (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                        \
     X(int, nvmlDeviceGetGraphicsRunningProcesses_v3,                                                         \
+      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                        \
+    X(int, nvmlDeviceGetMPSComputeRunningProcesses,                                                          \
+      (NVML_DEVICE, unsigned *count, struct nvml_process_v1 *processes))                                     \
+    X(int, nvmlDeviceGetMPSComputeRunningProcesses_v2,                                                       \
+      (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                        \
+    X(int, nvmlDeviceGetMPSComputeRunningProcesses_v3,                                                       \
       (NVML_DEVICE, unsigned *count, struct nvml_process *processes))                                        \
     X(int, nvmlDeviceGetProcessUtilization,                                                                  \
       (NVML_DEVICE, struct nvml_process_utilization * samples, unsigned *count, unsigned long long last_us))
@@ -464,6 +476,8 @@ NVML_AT(struct nvml_process, memory_bytes, 8);
 NVML_AT(struct nvml_process, gpu_instance, 16);
 NVML_SIZE(struct nvml_process_utilization, 32);
 NVML_AT(struct nvml_process_utilization, sm, 16);
+NVML_SIZE(struct nvml_device_attributes, 40);
+NVML_AT(struct nvml_device_attributes, memory_mib, 32);
 NVML_SIZE(struct nvml_workload_info, 44);
 NVML_AT(struct nvml_workload_info, conflicts, 12);
 NVML_SIZE(struct nvml_workload_infos, 11256);

@@ -76,6 +76,11 @@ static const void *find(const struct shared_object *object, const struct call_ro
     return found;
 }
 
+static void fill(struct nvml_library *library, const struct call_row *row, const void *found)
+{
+    memcpy((char *)&library->call + row->offset, &found, sizeof found);
+}
+
 static int find_calls(struct nvml_library *library, const char *name, struct fly_error *out_error)
 {
     for (size_t i = 0; i < sizeof call_rows / sizeof call_rows[0]; i++) {
@@ -87,7 +92,7 @@ static int find_calls(struct nvml_library *library, const char *name, struct fly
                 "library '%.200s' lacks the function '%s'; it is no NVIDIA management library, or "
                 "one too old",
                 name, call_rows[i].names[0]);
-        memcpy((char *)&library->call + call_rows[i].offset, &found, sizeof found);
+        fill(library, &call_rows[i], found);
     }
     return 0;
 }
@@ -130,16 +135,22 @@ static int initialise(const struct nvml_library *library, const char *name, stru
  */
 static void avoid_long_processes(struct nvml_library *library)
 {
-    static const struct call_row second = {.names = {"nvmlDeviceGetComputeRunningProcesses_v2"}};
+#define SECOND(slot, symbol)                                             \
+    {                                                                    \
+        .offset = offsetof(struct nvml_calls, slot), .names = { symbol } \
+    }
+    static const struct call_row seconds[] = {SECOND(processes, "nvmlDeviceGetComputeRunningProcesses_v2"),
+                                              SECOND(graphics, "nvmlDeviceGetGraphicsRunningProcesses_v2"),
+                                              SECOND(mps, "nvmlDeviceGetMPSComputeRunningProcesses_v2")};
+#undef SECOND
     char *dot;
     unsigned long major = strtoul(library->driver, &dot, 10),
                   minor = *dot == '.' ? strtoul(dot + 1, NULL, 10) : 0;
-    const void *found;
 
     if (major != 535 || minor < 43 || minor >= 98)
         return;
-    found = find(&library->object, &second);
-    memcpy(&library->call.processes, &found, sizeof found);
+    for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++)
+        fill(library, &seconds[i], find(&library->object, &seconds[i]));
 }
 
 int nvml_library_open(const char *path, struct nvml_library **out_library, struct fly_error *out_error)

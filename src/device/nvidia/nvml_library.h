@@ -29,58 +29,69 @@
  *
  * All names of one row have the same parameters, so any of them will do.
  */
-#define NVML_CALLS(X)                                                                                       \
-    X(init, true, nvmlInit_v2, "nvmlInit_v2", "nvmlInit")                                                   \
-    X(shutdown, true, nvmlShutdown, "nvmlShutdown")                                                         \
-    X(count, true, nvmlDeviceGetCount_v2, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount")                    \
-    X(handle, true, nvmlDeviceGetHandleByIndex_v2, "nvmlDeviceGetHandleByIndex_v2",                         \
-      "nvmlDeviceGetHandleByIndex")                                                                         \
-    X(driver_version, false, nvmlSystemGetDriverVersion, "nvmlSystemGetDriverVersion")                      \
-    X(handle_by_uuid, false, nvmlDeviceGetHandleByUUID, "nvmlDeviceGetHandleByUUID")                        \
-    X(name, false, nvmlDeviceGetName, "nvmlDeviceGetName")                                                  \
-    X(uuid, false, nvmlDeviceGetUUID, "nvmlDeviceGetUUID")                                                  \
-    X(minor, false, nvmlDeviceGetMinorNumber, "nvmlDeviceGetMinorNumber")                                   \
-    X(pci, false, nvmlDeviceGetPciInfo_v3, "nvmlDeviceGetPciInfo_v3")                                       \
-    X(pci_v2, false, nvmlDeviceGetPciInfo_v2, "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo")            \
-    X(architecture, false, nvmlDeviceGetArchitecture, "nvmlDeviceGetArchitecture")                          \
-    X(capability, false, nvmlDeviceGetCudaComputeCapability, "nvmlDeviceGetCudaComputeCapability")          \
-    X(mig_mode, false, nvmlDeviceGetMigMode, "nvmlDeviceGetMigMode")                                        \
-    X(mig_parent, false, nvmlDeviceGetDeviceHandleFromMigDeviceHandle,                                      \
-      "nvmlDeviceGetDeviceHandleFromMigDeviceHandle")                                                       \
-    X(energy, false, nvmlDeviceGetTotalEnergyConsumption, "nvmlDeviceGetTotalEnergyConsumption")            \
-    X(power, false, nvmlDeviceGetPowerUsage, "nvmlDeviceGetPowerUsage")                                     \
-    X(fields, false, nvmlDeviceGetFieldValues, "nvmlDeviceGetFieldValues")                                  \
-    X(limit, false, nvmlDeviceGetPowerManagementLimit, "nvmlDeviceGetPowerManagementLimit")                 \
-    X(limit_default, false, nvmlDeviceGetPowerManagementDefaultLimit,                                       \
-      "nvmlDeviceGetPowerManagementDefaultLimit")                                                           \
-    X(limit_range, false, nvmlDeviceGetPowerManagementLimitConstraints,                                     \
-      "nvmlDeviceGetPowerManagementLimitConstraints")                                                       \
-    X(limit_enforced, false, nvmlDeviceGetEnforcedPowerLimit, "nvmlDeviceGetEnforcedPowerLimit")            \
-    X(clock, false, nvmlDeviceGetClockInfo, "nvmlDeviceGetClockInfo")                                       \
-    X(clock_max, false, nvmlDeviceGetMaxClockInfo, "nvmlDeviceGetMaxClockInfo")                             \
-    X(temperature, false, nvmlDeviceGetTemperatureV, "nvmlDeviceGetTemperatureV")                           \
-    X(temperature_old, false, nvmlDeviceGetTemperature, "nvmlDeviceGetTemperature")                         \
-    X(utilization, false, nvmlDeviceGetUtilizationRates, "nvmlDeviceGetUtilizationRates")                   \
-    X(memory, false, nvmlDeviceGetMemoryInfo, "nvmlDeviceGetMemoryInfo")                                    \
-    X(throttle, false, nvmlDeviceGetCurrentClocksEventReasons, "nvmlDeviceGetCurrentClocksEventReasons",    \
-      "nvmlDeviceGetCurrentClocksThrottleReasons")                                                          \
-    X(persistence, false, nvmlDeviceGetPersistenceMode, "nvmlDeviceGetPersistenceMode")                     \
-    X(processes, false, nvmlDeviceGetComputeRunningProcesses_v3, "nvmlDeviceGetComputeRunningProcesses_v3", \
-      "nvmlDeviceGetComputeRunningProcesses_v2")                                                            \
-    X(processes_v1, false, nvmlDeviceGetComputeRunningProcesses, "nvmlDeviceGetComputeRunningProcesses")    \
-    X(set_limit, false, nvmlDeviceSetPowerManagementLimit, "nvmlDeviceSetPowerManagementLimit")             \
-    X(set_persistence, false, nvmlDeviceSetPersistenceMode, "nvmlDeviceSetPersistenceMode")                 \
-    X(memory_clocks, false, nvmlDeviceGetSupportedMemoryClocks, "nvmlDeviceGetSupportedMemoryClocks")       \
-    X(gpu_clocks, false, nvmlDeviceGetSupportedGraphicsClocks, "nvmlDeviceGetSupportedGraphicsClocks")      \
-    X(lock_clocks, false, nvmlDeviceSetGpuLockedClocks, "nvmlDeviceSetGpuLockedClocks")                     \
-    X(unlock_clocks, false, nvmlDeviceResetGpuLockedClocks, "nvmlDeviceResetGpuLockedClocks")               \
-    X(workloads, false, nvmlDeviceWorkloadPowerProfileGetCurrentProfiles,                                   \
-      "nvmlDeviceWorkloadPowerProfileGetCurrentProfiles")                                                   \
-    X(update_workloads, false, nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1,                             \
-      "nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1")                                                    \
-    X(set_workloads, false, nvmlDeviceWorkloadPowerProfileSetRequestedProfiles,                             \
-      "nvmlDeviceWorkloadPowerProfileSetRequestedProfiles")                                                 \
-    X(clear_workloads, false, nvmlDeviceWorkloadPowerProfileClearRequestedProfiles,                         \
+#define NVML_CALLS(X)                                                                                        \
+    X(init, true, nvmlInit_v2, "nvmlInit_v2", "nvmlInit")                                                    \
+    X(shutdown, true, nvmlShutdown, "nvmlShutdown")                                                          \
+    X(count, true, nvmlDeviceGetCount_v2, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount")                     \
+    X(handle, true, nvmlDeviceGetHandleByIndex_v2, "nvmlDeviceGetHandleByIndex_v2",                          \
+      "nvmlDeviceGetHandleByIndex")                                                                          \
+    X(driver_version, false, nvmlSystemGetDriverVersion, "nvmlSystemGetDriverVersion")                       \
+    X(handle_by_uuid, false, nvmlDeviceGetHandleByUUID, "nvmlDeviceGetHandleByUUID")                         \
+    X(name, false, nvmlDeviceGetName, "nvmlDeviceGetName")                                                   \
+    X(uuid, false, nvmlDeviceGetUUID, "nvmlDeviceGetUUID")                                                   \
+    X(minor, false, nvmlDeviceGetMinorNumber, "nvmlDeviceGetMinorNumber")                                    \
+    X(pci, false, nvmlDeviceGetPciInfo_v3, "nvmlDeviceGetPciInfo_v3")                                        \
+    X(pci_v2, false, nvmlDeviceGetPciInfo_v2, "nvmlDeviceGetPciInfo_v2", "nvmlDeviceGetPciInfo")             \
+    X(architecture, false, nvmlDeviceGetArchitecture, "nvmlDeviceGetArchitecture")                           \
+    X(capability, false, nvmlDeviceGetCudaComputeCapability, "nvmlDeviceGetCudaComputeCapability")           \
+    X(mig_mode, false, nvmlDeviceGetMigMode, "nvmlDeviceGetMigMode")                                         \
+    X(mig_parent, false, nvmlDeviceGetDeviceHandleFromMigDeviceHandle,                                       \
+      "nvmlDeviceGetDeviceHandleFromMigDeviceHandle")                                                        \
+    X(energy, false, nvmlDeviceGetTotalEnergyConsumption, "nvmlDeviceGetTotalEnergyConsumption")             \
+    X(power, false, nvmlDeviceGetPowerUsage, "nvmlDeviceGetPowerUsage")                                      \
+    X(fields, false, nvmlDeviceGetFieldValues, "nvmlDeviceGetFieldValues")                                   \
+    X(limit, false, nvmlDeviceGetPowerManagementLimit, "nvmlDeviceGetPowerManagementLimit")                  \
+    X(limit_default, false, nvmlDeviceGetPowerManagementDefaultLimit,                                        \
+      "nvmlDeviceGetPowerManagementDefaultLimit")                                                            \
+    X(limit_range, false, nvmlDeviceGetPowerManagementLimitConstraints,                                      \
+      "nvmlDeviceGetPowerManagementLimitConstraints")                                                        \
+    X(limit_enforced, false, nvmlDeviceGetEnforcedPowerLimit, "nvmlDeviceGetEnforcedPowerLimit")             \
+    X(clock, false, nvmlDeviceGetClockInfo, "nvmlDeviceGetClockInfo")                                        \
+    X(clock_max, false, nvmlDeviceGetMaxClockInfo, "nvmlDeviceGetMaxClockInfo")                              \
+    X(temperature, false, nvmlDeviceGetTemperatureV, "nvmlDeviceGetTemperatureV")                            \
+    X(temperature_old, false, nvmlDeviceGetTemperature, "nvmlDeviceGetTemperature")                          \
+    X(utilization, false, nvmlDeviceGetUtilizationRates, "nvmlDeviceGetUtilizationRates")                    \
+    X(memory, false, nvmlDeviceGetMemoryInfo, "nvmlDeviceGetMemoryInfo")                                     \
+    X(throttle, false, nvmlDeviceGetCurrentClocksEventReasons, "nvmlDeviceGetCurrentClocksEventReasons",     \
+      "nvmlDeviceGetCurrentClocksThrottleReasons")                                                           \
+    X(persistence, false, nvmlDeviceGetPersistenceMode, "nvmlDeviceGetPersistenceMode")                      \
+    X(processes, false, nvmlDeviceGetComputeRunningProcesses_v3, "nvmlDeviceGetComputeRunningProcesses_v3",  \
+      "nvmlDeviceGetComputeRunningProcesses_v2")                                                             \
+    X(processes_v1, false, nvmlDeviceGetComputeRunningProcesses, "nvmlDeviceGetComputeRunningProcesses")     \
+    X(graphics, false, nvmlDeviceGetGraphicsRunningProcesses_v3, "nvmlDeviceGetGraphicsRunningProcesses_v3", \
+      "nvmlDeviceGetGraphicsRunningProcesses_v2")                                                            \
+    X(graphics_v1, false, nvmlDeviceGetGraphicsRunningProcesses, "nvmlDeviceGetGraphicsRunningProcesses")    \
+    X(mps, false, nvmlDeviceGetMPSComputeRunningProcesses_v3, "nvmlDeviceGetMPSComputeRunningProcesses_v3",  \
+      "nvmlDeviceGetMPSComputeRunningProcesses_v2")                                                          \
+    X(mps_v1, false, nvmlDeviceGetMPSComputeRunningProcesses, "nvmlDeviceGetMPSComputeRunningProcesses")     \
+    X(use, false, nvmlDeviceGetProcessUtilization, "nvmlDeviceGetProcessUtilization")                        \
+    X(mig_most, false, nvmlDeviceGetMaxMigDeviceCount, "nvmlDeviceGetMaxMigDeviceCount")                     \
+    X(mig_part, false, nvmlDeviceGetMigDeviceHandleByIndex, "nvmlDeviceGetMigDeviceHandleByIndex")           \
+    X(instance_id, false, nvmlDeviceGetGpuInstanceId, "nvmlDeviceGetGpuInstanceId")                          \
+    X(attributes, false, nvmlDeviceGetAttributes_v2, "nvmlDeviceGetAttributes_v2")                           \
+    X(set_limit, false, nvmlDeviceSetPowerManagementLimit, "nvmlDeviceSetPowerManagementLimit")              \
+    X(set_persistence, false, nvmlDeviceSetPersistenceMode, "nvmlDeviceSetPersistenceMode")                  \
+    X(memory_clocks, false, nvmlDeviceGetSupportedMemoryClocks, "nvmlDeviceGetSupportedMemoryClocks")        \
+    X(gpu_clocks, false, nvmlDeviceGetSupportedGraphicsClocks, "nvmlDeviceGetSupportedGraphicsClocks")       \
+    X(lock_clocks, false, nvmlDeviceSetGpuLockedClocks, "nvmlDeviceSetGpuLockedClocks")                      \
+    X(unlock_clocks, false, nvmlDeviceResetGpuLockedClocks, "nvmlDeviceResetGpuLockedClocks")                \
+    X(workloads, false, nvmlDeviceWorkloadPowerProfileGetCurrentProfiles,                                    \
+      "nvmlDeviceWorkloadPowerProfileGetCurrentProfiles")                                                    \
+    X(update_workloads, false, nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1,                              \
+      "nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1")                                                     \
+    X(set_workloads, false, nvmlDeviceWorkloadPowerProfileSetRequestedProfiles,                              \
+      "nvmlDeviceWorkloadPowerProfileSetRequestedProfiles")                                                  \
+    X(clear_workloads, false, nvmlDeviceWorkloadPowerProfileClearRequestedProfiles,                          \
       "nvmlDeviceWorkloadPowerProfileClearRequestedProfiles")
 
 #define NVML_FUNCTION_TYPE(result, symbol, parameters) typedef result symbol##_function parameters;

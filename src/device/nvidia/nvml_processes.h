@@ -6,10 +6,16 @@
 #include "device/nvidia/nvml_library.h"
 
 /*
- * Lists the processes that compute on a GPU, at most `maximum`, in any of the driver's layouts.
- * FLY_EUNSUPPORTED, FLY_EPERM, FLY_EREAD, FLY_ENOMEM. Allocates while it runs. Thread-safe.
+ * What device_processes, device_use and device_division say of an NVIDIA GPU, in any of the driver's layouts.
+ * Thread-safe. Lists and samples allocate only where there are more than DEVICE_PROCESSES_AT_ONCE.
  */
-int nvml_processes_read(const struct nvml_calls *call, struct nvml_device *device,
+int nvml_processes_read(const struct nvml_calls *call, struct nvml_device *device, unsigned kinds,
                         struct device_process *processes, size_t maximum, size_t *out_count);
+
+enum reading_state nvml_use_read(const struct nvml_calls *call, struct nvml_device *device, int64_t since_us,
+                                 struct device_use_sample *samples, size_t maximum, size_t *out_count);
+
+enum reading_state nvml_division_read(const struct nvml_calls *call, struct nvml_device *device,
+                                      struct device_division *out_division);
 
 #endif

@@ -31,8 +31,8 @@ static void play_read(const struct device *device, quantity_set wanted, struct r
     }
 }
 
-static int play_processes(const struct device *device, struct device_process *processes, size_t maximum,
-                          size_t *out_count)
+static int play_processes(const struct device *device, unsigned kinds, struct device_process *processes,
+                          size_t maximum, size_t *out_count)
 {
     static const int codes[] = {[PROCESSES_NOT_OFFERED] = FLY_EUNSUPPORTED,
                                 [PROCESSES_SEEN] = 0,
@@ -40,6 +40,7 @@ static int play_processes(const struct device *device, struct device_process *pr
                                 [PROCESSES_FAILED] = FLY_EREAD};
     const struct facts_device *played = device->state;
 
+    (void)kinds;
     (void)processes;
     (void)maximum;
     if (codes[played->processes] == 0)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who uses a device, as its back end tells it. */
+#include "device/device_processes.h"
+
+#include "device/device.h"
+
+#define KIND_WORD(name, word) [DEVICE_PROCESS_##name] = (word),
+static const char *const kind_words[] = {DEVICE_PROCESS_KINDS(KIND_WORD)};
+_Static_assert(sizeof kind_words / sizeof kind_words[0] == DEVICE_PROCESS_KIND_COUNT,
+               "a word for every kind");
+
+const char *device_process_kind_word(enum device_process_kind kind)
+{
+    return kind_words[kind];
+}
+
+int device_processes(const struct device *device, unsigned kinds, struct device_process *processes,
+                     size_t maximum, size_t *out_count)
+{
+    if (device->backend->processes == NULL)
+        return FLY_EUNSUPPORTED;
+    return device->backend->processes(device, kinds, processes, maximum, out_count);
+}
+
+enum reading_state device_use(const struct device *device, int64_t since_us,
+                              struct device_use_sample *samples, size_t maximum, size_t *out_count)
+{
+    if (device->backend->use == NULL)
+        return READING_UNSUPPORTED;
+    return device->backend->use(device, since_us, samples, maximum, out_count);
+}
+
+enum reading_state device_division(const struct device *device, struct device_division *out_division)
+{
+    return device->backend->division != NULL ? device->backend->division(device, out_division)
+                                             : READING_UNSUPPORTED;
+}
