@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/share/share_split.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What the members come to, before anything is rounded. The last place of arrays is the rest's. */
+struct weighing {
+    double floor_uj, dynamic_uj;
+    double weights[SPLIT_MEMBERS_MAX]; /* of the dynamic energy; their sum is 1 */
+    double times[SPLIT_MEMBERS_MAX + 1];
+    double time_sum, edge_most; /* the widest range of all members' times */
+    double use_sum;             /* 0: by times alone */
+    double at_once;             /* the sum of all uses, as if all were there at once */
+    size_t edges;
+};
+
+static double middle(const struct share_member *member)
+{
+    return (member->least + member->most) / 2.0;
+}
+
+static bool is_edge(const struct share_member *member)
+{
+    return member->least < member->most;
+}
+
+/* Processes that follow each other can be told apart by time; those that were there at once only by use. */
+static bool can_tell_apart(const struct share_interval *interval)
+{
+    size_t came = 0, went = 0;
+    bool known = true;
+
+    for (size_t i = 0; i < interval->count; i++) {
+        const struct share_member *member = &interval->members[i];
+
+        known = known && !member->together && isfinite(member->use);
+        came += is_edge(member) && !member->went;
+        went += member->went;
+    }
+    return known || interval->count <= 1 || (interval->count == 2 && came == 1 && went == 1);
+}
+
+static void weigh(const struct share_interval *interval, struct weighing *out)
+{
+    double energy_uj = (double)interval->energy_uj, longest = 0.0, sum = 0.0;
+
+    *out = (struct weighing){.floor_uj = 0.0};
+    if (isfinite(interval->floor_w) && interval->floor_w > 0.0)
+        out->floor_uj = fmin(energy_uj, interval->floor_w * interval->duration_s * 1e6);
+    else if (interval->open) /* nothing says what it drew while nobody was there: by time */
+        out->floor_uj = energy_uj;
+    out->dynamic_uj = energy_uj - out->floor_uj;
+    for (size_t i = 0; i < interval->count; i++) {
+        const struct share_member *member = &interval->members[i];
+
+        out->times[i] = middle(member);
+        out->time_sum += out->times[i];
+        longest = fmax(longest, out->times[i]);
+        out->edge_most = fmax(out->edge_most, member->most - member->least);
+        out->edges += is_edge(member);
+        out->weights[i] = isfinite(member->use) ? out->times[i] * fmax(0.0, member->use) : 0.0;
+        out->use_sum += out->weights[i];
+        out->at_once += isfinite(member->use) ? fmax(0.0, member->use) : 0.0;
+    }
+    if (interval->open)
+        out->times[interval->count] = 1.0 - longest;
+    for (size_t i = 0; i < interval->count; i++) {
+        if (out->use_sum <= 0.0)
+            out->weights[i] = out->times[i];
+        sum += out->weights[i];
+    }
+    for (size_t i = 0; i < interval->count; i++)
+        out->weights[i] = sum > 0.0 ? out->weights[i] / sum : 1.0 / (double)interval->count;
+}
+
+/* Rounds down, and gives what is left to the largest remainders. `left_uj` is less than `count`. */
+static void give_left(const double *exact_uj, struct share_part *parts, struct share_part *rest, size_t count,
+                      int64_t left_uj)
+{
+    double remainders[SPLIT_MEMBERS_MAX + 1];
+
+    for (size_t i = 0; i <= count; i++) {
+        const struct share_part *part = i < count ? &parts[i] : rest;
+
+        remainders[i] = exact_uj[i] - (double)part->energy_uj;
+    }
+    for (; left_uj > 0; left_uj--) {
+        size_t largest = 0;
+
+        for (size_t i = 1; i <= count; i++) {
+            if (remainders[i] > remainders[largest])
+                largest = i;
+        }
+        (largest < count ? &parts[largest] : rest)->energy_uj++;
+        remainders[largest] = -1.0;
+    }
+}
+
+/*
+ * Sums of doubles may miss E by rounding. What is too much is taken back from the largest part, and what
+ * is missing beyond the remainders goes there as well.
+ */
+static void round_parts(const double *exact_uj, int64_t energy_uj, struct share_part *parts,
+                        struct share_part *rest, size_t count)
+{
+    struct share_part *largest = rest;
+    int64_t left_uj = energy_uj;
+
+    for (size_t i = 0; i <= count; i++) {
+        struct share_part *part = i < count ? &parts[i] : rest;
+
+        part->energy_uj = (int64_t)floor(fmax(0.0, exact_uj[i]));
+        left_uj -= part->energy_uj;
+        if (part->energy_uj > largest->energy_uj)
+            largest = part;
+    }
+    if (left_uj < 0 || left_uj > (int64_t)count) {
+        largest->energy_uj += left_uj;
+        return;
+    }
+    give_left(exact_uj, parts, rest, count, left_uj);
+}
+
+/* Bound of the error of a share of the dynamic energy, which members' uses give. */
+static double share_error(const struct share_interval *interval, const struct weighing *weighing, size_t at)
+{
+    double share = weighing->weights[at], others = (double)(interval->count - 1);
+    double error = interval->use_error, readings;
+
+    readings = (1.0 - share + others * share) * error / weighing->use_sum;
+    return fmin(fmax(share, 1.0 - share), SPLIT_MODEL * share * (1.0 - share) + readings);
+}
+
+static double use_among(const struct share_interval *interval, const struct weighing *weighing, size_t at)
+{
+    double use = interval->members[at].use;
+
+    if (weighing->at_once <= 0.0 || !isfinite(use))
+        return 1.0;
+    return fmax(0.0, use) / weighing->at_once;
+}
+
+static double half_width(const struct share_interval *interval, const struct weighing *weighing, size_t at,
+                         const struct share_part *part)
+{
+    bool is_rest = at == interval->count;
+    double range = is_rest ? weighing->edge_most : 0.0, half_uj, share = 0.0;
+    double lag_uj = interval->duration_s > 0.0
+                        ? (double)interval->energy_uj * fmin(1.0, interval->lag_s / interval->duration_s)
+                        : 0.0;
+
+    if (!is_rest) {
+        range = interval->members[at].most - interval->members[at].least;
+        if (!is_edge(&interval->members[at]) && weighing->time_sum > 0.0)
+            range = weighing->edge_most * weighing->times[at] / weighing->time_sum;
+        share = weighing->weights[at];
+    }
+    half_uj = weighing->floor_uj * range / 2.0;
+    if (interval->count > 1 && !is_rest)
+        half_uj += weighing->dynamic_uj * (weighing->use_sum > 0.0 ? share_error(interval, weighing, at)
+                                                                   : fmax(range / 2.0, SPLIT_MODEL * share));
+    if (weighing->edges > 0)
+        half_uj += lag_uj * (is_rest ? 1.0 : use_among(interval, weighing, at));
+    return half_uj + interval->gain * (double)part->energy_uj;
+}
+
+bool share_split(const struct share_interval *interval, struct share_part *out_parts,
+                 struct share_part *out_rest)
+{
+    double exact_uj[SPLIT_MEMBERS_MAX + 1];
+    struct weighing weighing;
+    size_t count = interval->count;
+    double time_sum = 0.0;
+
+    weigh(interval, &weighing);
+    *out_rest = (struct share_part){.time_s = weighing.times[count] * interval->duration_s};
+    for (size_t i = 0; i < count; i++)
+        out_parts[i] = (struct share_part){.time_s = weighing.times[i] * interval->duration_s};
+    if (!can_tell_apart(interval)) {
+        *out_rest = (struct share_part){.energy_uj = interval->energy_uj,
+                                        .half_width_uj = interval->gain * (double)interval->energy_uj,
+                                        .time_s = interval->duration_s};
+        return false;
+    }
+    time_sum = weighing.time_sum + weighing.times[count];
+    for (size_t i = 0; i <= count; i++) {
+        double share = i < count ? weighing.weights[i] : 0.0;
+        double of_time = time_sum > 0.0 ? weighing.times[i] / time_sum : share;
+
+        exact_uj[i] = weighing.floor_uj * of_time + weighing.dynamic_uj * share;
+    }
+    round_parts(exact_uj, interval->energy_uj, out_parts, out_rest, count);
+    for (size_t i = 0; i <= count; i++) {
+        struct share_part *part = i < count ? &out_parts[i] : out_rest;
+
+        part->half_width_uj = half_width(interval, &weighing, i, part);
+    }
+    return true;
+}
