@@ -4,6 +4,8 @@
 #include <grp.h>
 #include <pwd.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/number.h"
 
@@ -38,5 +40,17 @@ bool accounts_group(const char *text, uint32_t *out_gid)
     if (getgrnam_r(text, &group, bytes, sizeof bytes, &found) != 0 || found == NULL)
         return as_number(text, out_gid);
     *out_gid = found->gr_gid;
+    return true;
+}
+
+bool accounts_user_name(uint32_t uid, char *out_name, size_t size)
+{
+    char bytes[ENTRY_BYTES];
+    struct passwd user, *found = NULL;
+
+    if (getpwuid_r(uid, &user, bytes, sizeof bytes, &found) != 0 || found == NULL ||
+        strlen(found->pw_name) >= size)
+        return false;
+    snprintf(out_name, size, "%s", found->pw_name);
     return true;
 }

@@ -3,6 +3,7 @@
 #define FLYBALL_BASE_ACCOUNTS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -12,5 +13,11 @@
  */
 bool accounts_user(const char *text, uint32_t *out_uid);
 bool accounts_group(const char *text, uint32_t *out_gid);
+
+/*
+ * Gives the name of a user of this machine, as it stands there. Returns false if there is none, or
+ * if it has `size` bytes or more. Thread-safe; may take its time likewise.
+ */
+bool accounts_user_name(uint32_t uid, char *out_name, size_t size);
 
 #endif

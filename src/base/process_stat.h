@@ -22,6 +22,9 @@ struct process_stat {
     unsigned long long start; /* in ticks since the boot; identifies the process together with its number */
 };
 
+/* Reads the text of such a file. Returns false if it is of another form. Pure. */
+bool process_stat_parse(const char *text, struct process_stat *out_stat);
+
 /* Returns whether the process exists, even if it has ended and its parent has not yet waited for it. */
 bool process_stat_read(pid_t pid, struct process_stat *out_stat);
 

@@ -7,14 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
+#include "node/owner/owner.h"
 
 enum { GROUPS_MAX = 256, USER_BYTES = 4096 };
-
-/* The number of the machine's first pid namespace, which the kernel never changes. */
-static const ino_t first_pid_namespace = 0xEFFFFFFC;
 
 struct admit {
     struct watch *watch;
@@ -25,14 +22,6 @@ struct admit {
     bool with_groups;          /* there is a rule for a group */
     bool here;
 };
-
-/* Where processes of the machine are not all visible, nobody can tell who computes. */
-static bool sees_all(void)
-{
-    struct stat status;
-
-    return stat("/proc/self/ns/pid", &status) == 0 && status.st_ino == first_pid_namespace;
-}
 
 static int copy_rules(const struct admit_rules *from, struct admit *made, struct fly_error *out_error)
 {
@@ -50,13 +39,15 @@ static int copy_rules(const struct admit_rules *from, struct admit *made, struct
         made->with_groups = made->with_groups || from->rules[i].who == RIGHTS_GROUP;
     }
     made->here = from->here;
-    made->rights = (struct node_rights){.rules = made->rules,
-                                        .rule_count = from->rule_count,
-                                        .proof = from->proof,
-                                        .closed = from->closed,
-                                        .open = from->open,
-                                        .contained = !from->contained && !sees_all(),
-                                        .readonly_path = made->readonly_path};
+    made->rights =
+        (struct node_rights){.rules = made->rules,
+                             .rule_count = from->rule_count,
+                             .proof = from->proof,
+                             .closed = from->closed,
+                             .open = from->open,
+                             /* Where processes are not all visible, nobody can tell who computes. */
+                             .contained = !from->contained && !owner_sees_all(),
+                             .readonly_path = made->readonly_path};
     return 0;
 }
 
