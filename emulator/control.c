@@ -186,13 +186,28 @@ int emulator_set_ceiling_mhz(struct emulator *emulator, unsigned gpu, unsigned c
                      gpu, board->idle_mhz, board->highest_mhz);
 }
 
-unsigned emulator_ceiling_mhz(struct emulator *emulator, unsigned gpu)
+struct emulator_locks emulator_locks(struct emulator *emulator, unsigned gpu)
 {
     struct hold hold = take(emulator, gpu);
-    unsigned ceiling_mhz = hold.gpu->locked_highest_mhz;
+    struct emulator_locks locks = {hold.gpu->locked_lowest_mhz, hold.gpu->locked_highest_mhz,
+                                   hold.gpu->memory_lowest_mhz, hold.gpu->memory_highest_mhz};
 
     give(&hold);
-    return ceiling_mhz;
+    return locks;
+}
+
+void emulator_lock_memory(struct emulator *emulator, unsigned gpu, unsigned floor_mhz, unsigned ceiling_mhz)
+{
+    struct hold hold = take(emulator, gpu);
+
+    hold.gpu->memory_lowest_mhz = floor_mhz;
+    hold.gpu->memory_highest_mhz = ceiling_mhz;
+    give(&hold);
+}
+
+unsigned emulator_ceiling_mhz(struct emulator *emulator, unsigned gpu)
+{
+    return emulator_locks(emulator, gpu).ceiling_mhz;
 }
 
 int emulator_request_workloads(struct emulator *emulator, unsigned gpu, const struct workload_set *wanted,

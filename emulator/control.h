@@ -71,6 +71,14 @@ int emulator_set_ceiling_mhz(struct emulator *emulator, unsigned gpu, unsigned c
 /* 0: the clocks are not locked. */
 unsigned emulator_ceiling_mhz(struct emulator *emulator, unsigned gpu);
 
+/* Between which clocks the GPU and its memory are locked; a ceiling of 0: that one is not. */
+struct emulator_locks {
+    unsigned floor_mhz, ceiling_mhz, memory_floor_mhz, memory_ceiling_mhz;
+};
+struct emulator_locks emulator_locks(struct emulator *emulator, unsigned gpu);
+/* Locks its memory's clock as another program would, or unlocks it with 0. */
+void emulator_lock_memory(struct emulator *emulator, unsigned gpu, unsigned floor_mhz, unsigned ceiling_mhz);
+
 /* Requests workload power profiles without checking permissions; FLY_EUSAGE for one that the board lacks. */
 int emulator_request_workloads(struct emulator *emulator, unsigned gpu, const struct workload_set *wanted,
                                struct fly_error *out_error);

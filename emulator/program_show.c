@@ -16,7 +16,7 @@ struct shown {
     char name[IDENTITY_MAX], uuid[IDENTITY_MAX];
     double power_w, energy_j, temperature_c, limit_w, enforced_w, clock, utilization;
     double read_power_w, read_energy_j;
-    unsigned ceiling_mhz; /* 0: none */
+    unsigned floor_mhz, ceiling_mhz, memory_floor_mhz, memory_ceiling_mhz; /* 0: none */
     struct workload_set requested, enforced;
     unsigned processes[EMULATOR_SLOTS], process_count;
     bool lost;
@@ -38,7 +38,10 @@ static void look(struct emulated_gpu *gpu, int64_t now_ns, struct shown *out)
         .utilization = segment->utilization,
         .read_power_w = sensor_usage_mw(gpu, now_ns) / 1000.0,
         .read_energy_j = (double)sensor_counter_mj(gpu, now_ns) / 1000.0,
+        .floor_mhz = gpu->locked_lowest_mhz,
         .ceiling_mhz = gpu->locked_highest_mhz,
+        .memory_floor_mhz = gpu->memory_lowest_mhz,
+        .memory_ceiling_mhz = gpu->memory_highest_mhz,
         .requested = gpu->requested,
         .enforced = workloads_enforced(gpu),
         .lost = gpu->lost,
@@ -63,6 +66,8 @@ static void print_row(unsigned index, const struct shown *shown)
         printf("[enforced %.0f W] ", shown->enforced_w);
     if (shown->ceiling_mhz > 0)
         printf("[<= %u MHz] ", shown->ceiling_mhz);
+    if (shown->memory_ceiling_mhz > 0)
+        printf("[memory <= %u MHz] ", shown->memory_ceiling_mhz);
     if (!workload_is_empty(&shown->requested))
         printf("[%s] ", workload_text(&shown->enforced, text));
     for (unsigned i = 0; i < shown->process_count; i++)
@@ -82,21 +87,29 @@ static json_t *profiles_of(const struct workload_set *set)
     return names;
 }
 
+static json_t *clock_of(unsigned clock_mhz)
+{
+    return clock_mhz > 0 ? json_integer(clock_mhz) : json_null();
+}
+
 static json_t *object_of(unsigned index, const struct shown *shown)
 {
     json_t *processes = json_array();
 
     for (unsigned i = 0; i < shown->process_count; i++)
         json_array_append_new(processes, json_integer(shown->processes[i]));
-    return json_pack(
-        "{s:i, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:b, s:o, s:o, s:o}", "index",
-        (int)index, "name", shown->name, "uuid", shown->uuid, "true_power_w", shown->power_w, "true_energy_j",
-        shown->energy_j, "read_power_w", shown->read_power_w, "counter_j", shown->read_energy_j, "limit_w",
-        shown->limit_w, "enforced_w", shown->enforced_w, "clock", shown->clock, "utilization",
-        shown->utilization, "temperature_c", shown->temperature_c, "clock_ceiling_mhz",
-        shown->ceiling_mhz > 0 ? json_integer(shown->ceiling_mhz) : json_null(), "lost", (int)shown->lost,
-        "processes", processes, "workload_profiles_requested", profiles_of(&shown->requested),
-        "workload_profiles_enforced", profiles_of(&shown->enforced));
+    return json_pack("{s:i, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:b, "
+                     "s:o, s:o, s:o}",
+                     "index", (int)index, "name", shown->name, "uuid", shown->uuid, "true_power_w",
+                     shown->power_w, "true_energy_j", shown->energy_j, "read_power_w", shown->read_power_w,
+                     "counter_j", shown->read_energy_j, "limit_w", shown->limit_w, "enforced_w",
+                     shown->enforced_w, "clock", shown->clock, "utilization", shown->utilization,
+                     "temperature_c", shown->temperature_c, "clock_ceiling_mhz", clock_of(shown->ceiling_mhz),
+                     "clock_floor_mhz", clock_of(shown->floor_mhz), "memory_clock_ceiling_mhz",
+                     clock_of(shown->memory_ceiling_mhz), "memory_clock_floor_mhz",
+                     clock_of(shown->memory_floor_mhz), "lost", (int)shown->lost, "processes", processes,
+                     "workload_profiles_requested", profiles_of(&shown->requested),
+                     "workload_profiles_enforced", profiles_of(&shown->enforced));
 }
 
 static int print_json(const struct emulator *emulator, const struct shown *shown, int64_t now_ns)

@@ -260,7 +260,7 @@ static void test_may_stand(void **state)
         set_ceiling(0, cases[i].theirs_mhz);
         emulator_set_load(machine.emulator, 0, cases[i].load_w);
         knob_machine_fault(&machine, cases[i].script);
-        may = ceiling_may_stand(machine.devices[0], 1200, &clock_mhz);
+        may = ceiling_may_stand(machine.devices[0], QUANTITY_CLOCK_CEILING, 1200, &clock_mhz);
         if (may != cases[i].may || (clock_mhz > 0) == may)
             fail_msg("case %zu: %d, with a clock of %lld MHz", i, may, (long long)clock_mhz);
         knob_machine_stop(&machine);
@@ -358,6 +358,76 @@ static void test_repair(void **state)
     }
 }
 
+/* Floors and the memory's clock: put back at the close, and left to another program that set more. */
+static void test_ranges(void **state)
+{
+    const struct clock_range wide = {900, 1200}, memory = {405, 1000}, none = {0, 0}, floor = {600, 0};
+    const struct clock_range *gpu_range = &wide, *memory_range = &memory;
+    unsigned memory_mhz;
+    struct knob_report reports[1];
+    struct emulator_locks now;
+    struct knob *knob;
+
+    (void)state;
+    knob_machine_start(&machine, "gpus=1,model=a100", NULL);
+    knob = knob_machine_open(&machine);
+    assert_int_equal(knob_set_clocks(knob, QUANTITY_CLOCK_CEILING, &gpu_range, NULL), 0);
+    assert_int_equal(knob_set_clocks(knob, QUANTITY_MEMORY_CLOCK_CEILING, &memory_range, NULL), 0);
+    now = emulator_locks(machine.emulator, 0);
+    assert_int_equal(now.floor_mhz, 900);
+    assert_int_equal(now.ceiling_mhz, 1200);
+    assert_int_equal(now.memory_floor_mhz, 405);
+    assert_int_equal(now.memory_ceiling_mhz, 1000);
+    assert_int_equal(knob_machine_entries(&machine),
+                     2); /* in the file of the first versions, and beside it */
+    assert_int_equal(knob_report(knob, 0)->memory_ceiling_mhz, 1000);
+    gpu_range = &floor;
+    assert_int_equal(knob_set_clocks(knob, QUANTITY_CLOCK_CEILING, &gpu_range, NULL), 0);
+    now = emulator_locks(machine.emulator, 0);
+    assert_int_equal(now.floor_mhz, 600);
+    assert_int_equal(now.ceiling_mhz, 1410);
+    gpu_range = &none;
+    assert_int_equal(knob_set_clocks(knob, QUANTITY_CLOCK_CEILING, &gpu_range, NULL), 0);
+    assert_int_equal(ceiling(0), 0);
+    assert_int_equal(knob_check(knob, NULL), 0);
+    knob_close(knob, NULL);
+    assert_int_equal(emulator_locks(machine.emulator, 0).memory_ceiling_mhz, 0);
+    assert_int_equal(knob_machine_entries(&machine), 0);
+    /* Another program frees the memory's clock: what it set stays. */
+    knob = knob_machine_open(&machine);
+    assert_int_equal(knob_set_clocks(knob, QUANTITY_MEMORY_CLOCK_CEILING, &memory_range, NULL), 0);
+    emulator_lock_memory(machine.emulator, 0, 0, 1200);
+    assert_int_equal(knob_check(knob, NULL), FLY_ESTATE);
+    assert_int_equal(knob_report(knob, 0)->state, KNOB_FOREIGN);
+    check_contains(knob_report(knob, 0)->error.text, "the memory clock of GPU 0 is 1200 MHz");
+    knob_close(knob, reports);
+    memory_mhz = emulator_locks(machine.emulator, 0).memory_ceiling_mhz;
+    assert_int_equal(memory_mhz, 1200);
+    knob_machine_stop(&machine);
+}
+
+/* A ceiling on the memory's clock that a session left that died with its guard. */
+static void test_repair_memory(void **state)
+{
+    struct repair repair = {.end = REPAIR_END_COUNT};
+    struct journal_entry entry;
+
+    (void)state;
+    knob_machine_start(&machine, "gpus=1,model=a100", NULL);
+    emulator_lock_memory(machine.emulator, 0, 405, 1000);
+    journal_begin(machine.devices[0]->info.uuid, "dead", &entry);
+    entry.pid = 999999999;
+    entry.turns[entry.turn_count++] = (struct turn){
+        QUANTITY_MEMORY_CLOCK_CEILING, {.number = 0}, {.number = 1000}, {.number = 1000}, WAY_DRIVER};
+    assert_int_equal(journal_write(machine.locks, JOURNAL_TURNED_2, &entry, NULL), 0);
+    assert_int_equal(knob_repair(&machine.options, &machine.list, false, &repair, 1, NULL), 1);
+    assert_int_equal(repair.end, REPAIR_RESTORED);
+    check_contains(repair.text, "the ceiling of 1000 MHz on the memory clock of GPU 0, left by 'dead'");
+    assert_int_equal(emulator_locks(machine.emulator, 0).memory_ceiling_mhz, 0);
+    assert_int_equal(knob_machine_entries(&machine), 0);
+    knob_machine_stop(&machine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +442,8 @@ int main(void)
         cmocka_unit_test(test_capped_below),
         cmocka_unit_test(test_kept_session),
         cmocka_unit_test(test_repair),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_repair_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@ static struct knob_machine machine;
 
 #define HEAD "flyball-journal 1\ngpu GPU-1\nboot b\nby 7 8 a program\ndate 9\n"
 
+#define HEAD_3 "flyball-journal 3\ngpu GPU-1\nboot b\nby 7 8 a program\ndate 9\n"
 #define HEAD_2 "flyball-journal 2\ngpu GPU-1\nboot b\nby 7 8 a program\ndate 9\n"
 
 static void test_text(void **state)
@@ -53,6 +54,9 @@ static void test_text(void **state)
         HEAD_2 "turn workload_profiles 0 0 02\nend\n",
         HEAD_2 "turn workload_profiles 0 0 G\nend\n",
         HEAD_2 "turn workload_profiles 0 0\nend\n",
+        HEAD_2 "turn memory_clock_ceiling_mhz 0 0 1215\nend\n", /* none of the second version */
+        HEAD_3 "turn memory_clock_floor_mhz 0 0 1215\nend\n",
+        HEAD_3 "turn clock_floor_mhz 0 0 900\nend\n",
         HEAD_2
         "turn workload_profiles 0 0 10000000000000000000000000000000000000000000000000000000000000000\nend\n",
         "flyball-journal 1\ngpu \nboot b\nby 7 8 p\ndate 9\nend\n",
@@ -88,6 +92,9 @@ static void test_text(void **state)
         text[length] = '\0';
         assert_int_equal(journal_parse(text, &again, NULL), FLY_EDATA);
     }
+    assert_int_equal(journal_parse(HEAD_3 "turn memory_clock_ceiling_mhz 0 0 1215\nend\n", &again, NULL), 0);
+    assert_int_equal(again.turns[0].quantity, QUANTITY_MEMORY_CLOCK_CEILING);
+    assert_int_equal(again.turns[0].ours.number, 1215);
     for (size_t i = 0; i < COUNT(wrong); i++) {
         if (journal_parse(wrong[i], &again, NULL) != FLY_EDATA)
             fail_msg("taken for an entry: '%s'", wrong[i]);

@@ -322,7 +322,7 @@ static void test_files(void **state)
     snprintf(path, sizeof path, "%s/%s.turned2", machine.locks, entry.uuid);
     file = fopen(path, "w");
     assert_non_null(file);
-    fprintf(file, "flyball-journal 3\nwho knows\n");
+    fprintf(file, "flyball-journal 4\nwho knows\n");
     fclose(file);
     assert_int_equal(journal_read(machine.locks, JOURNAL_TURNED_2, entry.uuid, &again, &error),
                      FLY_EUNSUPPORTED);

@@ -102,6 +102,83 @@ static void test_ceiling(void **state)
     stop();
 }
 
+static struct emulator_locks locks_of(unsigned gpu)
+{
+    return emulator_locks(emulator, gpu);
+}
+
+/* Both clocks are held between two, and each is free again without the other. */
+static void test_hold(void **state)
+{
+    const struct device *device = &list.devices[0];
+    int64_t clocks[4];
+    size_t count;
+
+    (void)state;
+    start(NULL);
+    assert_int_equal(device_hold_clocks(device, QUANTITY_CLOCK_CEILING, 900, 1200, NULL), 0);
+    assert_int_equal(locks_of(0).floor_mhz, 900);
+    assert_int_equal(locks_of(0).ceiling_mhz, 1200);
+    assert_int_equal(locks_of(1).ceiling_mhz, 0);
+    assert_int_equal(clock_mhz(0), 900); /* idle, at its floor */
+    assert_int_equal(
+        device_clocks_of(device, QUANTITY_MEMORY_CLOCK_CEILING, clocks, COUNT(clocks), &count, NULL), 0);
+    assert_int_equal(count, 1);
+    assert_int_equal(device_hold_clocks(device, QUANTITY_MEMORY_CLOCK_CEILING, 0, clocks[0] - 400, NULL), 0);
+    assert_int_equal(locks_of(0).memory_ceiling_mhz, clocks[0] - 400);
+    assert_int_equal(device_hold_clocks(device, QUANTITY_MEMORY_CLOCK_CEILING, 405, clocks[0], NULL), 0);
+    assert_int_equal(locks_of(0).memory_floor_mhz, 405);
+    assert_int_equal(device_hold_clocks(device, QUANTITY_CLOCK_CEILING, 0, 0, NULL), 0);
+    assert_int_equal(locks_of(0).ceiling_mhz, 0);
+    assert_int_equal(locks_of(0).memory_ceiling_mhz, clocks[0]);
+    assert_int_equal(device_hold_clocks(device, QUANTITY_MEMORY_CLOCK_CEILING, 0, 0, NULL), 0);
+    assert_int_equal(locks_of(0).memory_ceiling_mhz, 0);
+    stop();
+}
+
+static void test_hold_refusals(void **state)
+{
+    static const struct {
+        const char *script;
+        enum quantity quantity;
+        int64_t floor_mhz, ceiling_mhz;
+        int code;
+        const char *text;
+    } cases[] = {
+        {NULL, QUANTITY_CLOCK_CEILING, 1201, 1200, FLY_EUSAGE, "above its ceiling of 1200"},
+        {NULL, QUANTITY_CLOCK_CEILING, -1, 1200, FLY_EUSAGE, "floor"},
+        {NULL, QUANTITY_CLOCK_CEILING, 900, 1411, FLY_EUSAGE, "from 210 to 1410 MHz"},
+        {NULL, QUANTITY_CLOCK_CEILING, 900, 0, FLY_EUSAGE, "from 210 to 1410 MHz"},
+        {NULL, QUANTITY_MEMORY_CLOCK_CEILING, 0, 99999, FLY_EUSAGE, "ceiling of 99999 MHz"},
+        {"call nvmlDeviceSetGpuLockedClocks no-permission", QUANTITY_CLOCK_CEILING, 900, 1200, FLY_EPERM,
+         "-lgc 900,1200"},
+        {"call nvmlDeviceSetMemoryLockedClocks no-permission", QUANTITY_MEMORY_CLOCK_CEILING, 0, 1000,
+         FLY_EPERM, "-lmc 0,1000"},
+        {"call nvmlDeviceResetMemoryLockedClocks no-permission", QUANTITY_MEMORY_CLOCK_CEILING, 0, 0,
+         FLY_EPERM, "-rmc"},
+        {"call nvmlDeviceSetMemoryLockedClocks return NOT_SUPPORTED", QUANTITY_MEMORY_CLOCK_CEILING, 0, 1000,
+         FLY_EUNSUPPORTED, "ceiling on the memory clock to 1000 MHz"},
+        {"missing nvmlDeviceSetMemoryLockedClocks", QUANTITY_MEMORY_CLOCK_CEILING, 0, 1000, FLY_EUNSUPPORTED,
+         "memory clock"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct fly_error error = {.text = ""};
+        int code;
+
+        start(cases[i].script);
+        code = device_hold_clocks(&list.devices[0], cases[i].quantity, cases[i].floor_mhz,
+                                  cases[i].ceiling_mhz, &error);
+        if (code != cases[i].code || strstr(error.text, cases[i].text) == NULL)
+            fail_msg("case %zu: %d '%s', expected %d '%s'", i, code, error.text, cases[i].code,
+                     cases[i].text);
+        assert_int_equal(locks_of(0).ceiling_mhz, 0);
+        assert_int_equal(locks_of(0).memory_ceiling_mhz, 0);
+        stop();
+    }
+}
+
 static void test_range(void **state)
 {
     static const int64_t outside[] = {1, -1, 209, 1411, INT64_MAX, INT64_MIN, (int64_t)UINT32_MAX + 1000};
@@ -196,8 +273,10 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_clocks),   cmocka_unit_test(test_ceiling),   cmocka_unit_test(test_range),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_no_clocks), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_hold),      cmocka_unit_test(test_hold_refusals),
+        cmocka_unit_test(test_clocks),    cmocka_unit_test(test_ceiling),
+        cmocka_unit_test(test_range),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_no_clocks), cmocka_unit_test(test_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,8 +159,15 @@ struct device_backend {
      */
     int (*set)(const struct device *device, enum quantity quantity, int64_t value, struct reading *out_result,
                struct fly_error *out_error);
-    /* Gives the clocks of device_clocks; NULL: not supported. Returns a negative code on failure. */
-    int (*clocks)(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count);
+    /*
+     * Holds a clock between a floor (0: its lowest) and a ceiling; see device_hold_clocks, which checks them
+     * first. NULL: only `set` is there, and no floor, nor the memory's clock.
+     */
+    int (*hold)(const struct device *device, enum quantity quantity, int64_t floor_mhz, int64_t ceiling_mhz,
+                struct fly_error *out_error);
+    /* Gives the clocks of device_clocks_of; NULL: not supported. Returns a negative code on failure. */
+    int (*clocks)(const struct device *device, enum quantity quantity, int64_t *clocks_mhz, size_t maximum,
+                  size_t *out_count);
     /* Reads workload power profiles, and requests exactly the wanted ones; NULL: not supported. */
     enum reading_state (*workloads)(const struct device *device, struct workloads *out_workloads);
     /* Reads the performance level, which `set` sets; NULL: not supported. */
@@ -202,21 +209,33 @@ void device_read(const struct device *device, const struct clock *clock, quantit
 enum {
     QUANTITIES_SETTABLE = QUANTITY_BIT(QUANTITY_POWER_LIMIT) | QUANTITY_BIT(QUANTITY_PERSISTENCE) |
                           QUANTITY_BIT(QUANTITY_CLOCK_CEILING) | QUANTITY_BIT(QUANTITY_WORKLOADS) |
-                          QUANTITY_BIT(QUANTITY_PERFORMANCE_LEVEL)
+                          QUANTITY_BIT(QUANTITY_PERFORMANCE_LEVEL) |
+                          QUANTITY_BIT(QUANTITY_MEMORY_CLOCK_CEILING)
 };
 
 /*
- * Sets a number: a power limit (in mW), the persistence mode (0 or 1) or a ceiling on the GPU clock
- * (in MHz; 0: no ceiling). It holds for everybody who uses the device, until somebody sets it again:
- * call it through knob/, which puts it back. Before the driver is asked, a value outside the
- * device's limits is FLY_EUSAGE, and FLY_EREAD if the limits cannot be read. FLY_EUNSUPPORTED if
- * the device does not offer it, FLY_EPERM with how to get the permission, FLY_EREAD if the driver
- * fails; then the caller has to read the value in force. `out_result` is what the device reports
- * afterwards. That may be rounded, and may be not OK although the value was set; a ceiling is
- * never OK, since no driver reports it. Untouched on failure. Thread-safe.
+ * Sets a number: a power limit (in mW), the persistence mode (0 or 1) or a ceiling on a clock
+ * (in MHz; 0: no ceiling, nor a floor). It holds for everybody who uses the device, until somebody sets it
+ * again: call it through knob/, which puts it back. Before the driver is asked, a value outside the device's
+ * limits is FLY_EUSAGE, and FLY_EREAD if the limits cannot be read. FLY_EUNSUPPORTED if the device does not
+ * offer it, FLY_EPERM with how to get the permission, FLY_EREAD if the driver fails; then the caller has to
+ * read the value in force. `out_result` is what the device reports afterwards. That may be rounded, and may
+ * be not OK although the value was set; a ceiling is never OK, since no driver reports it. Untouched on
+ * failure. Thread-safe.
  */
 int device_set(const struct device *device, enum quantity quantity, int64_t value, struct reading *out_result,
                struct fly_error *out_error);
+
+/*
+ * Holds a clock (QUANTITY_CLOCK_CEILING or QUANTITY_MEMORY_CLOCK_CEILING) between a floor (in MHz; 0: its
+ * lowest) and a ceiling; a ceiling of 0 frees it. The driver takes the clocks that it has nearest to both.
+ * Errors as device_set. Thread-safe. device_check_clocks checks the values first, for the same errors: the
+ * floor must not be above the ceiling or the highest clock, and the GPU's ceiling must be one of its clocks.
+ */
+int device_hold_clocks(const struct device *device, enum quantity quantity, int64_t floor_mhz,
+                       int64_t ceiling_mhz, struct fly_error *out_error);
+int device_check_clocks(const struct device *device, enum quantity quantity, int64_t floor_mhz,
+                        int64_t ceiling_mhz, struct fly_error *out_error);
 
 /*
  * Gives the clocks to which the GPU can be held, in MHz, highest first, each once; at most
@@ -225,6 +244,10 @@ int device_set(const struct device *device, enum quantity quantity, int64_t valu
  */
 int device_clocks(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count,
                   struct fly_error *out_error);
+
+/* Gives those of the clock that a ceiling is on: the GPU's, or its memory's. Otherwise as device_clocks. */
+int device_clocks_of(const struct device *device, enum quantity quantity, int64_t *clocks_mhz, size_t maximum,
+                     size_t *out_count, struct fly_error *out_error);
 
 /*
  * Reads the device's workload power profiles. READING_OK, READING_UNSUPPORTED for a device without,

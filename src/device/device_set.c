@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What can be set, and the checks before a driver is asked to set it. */
 #include "base/error.h"
-#include "device/device.h"
+#include "device/setting.h"
 
 /* A driver never gets a value beyond the device's own limits, nor any value if the limits are unknown. */
 static int check_limit(const struct device *device, int64_t value_mw, struct fly_error *out_error)
@@ -28,12 +28,13 @@ static int check_limit(const struct device *device, int64_t value_mw, struct fly
     return 0;
 }
 
-int device_clocks(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count,
-                  struct fly_error *out_error)
+int device_clocks_of(const struct device *device, enum quantity quantity, int64_t *clocks_mhz, size_t maximum,
+                     size_t *out_count, struct fly_error *out_error)
 {
     size_t count = 0;
-    int code = device->backend->clocks != NULL ? device->backend->clocks(device, clocks_mhz, maximum, &count)
-                                               : FLY_EUNSUPPORTED;
+    int code = device->backend->clocks != NULL
+                   ? device->backend->clocks(device, quantity, clocks_mhz, maximum, &count)
+                   : FLY_EUNSUPPORTED;
 
     *out_count = count;
     if (code == 0 && count > 0)
@@ -45,26 +46,69 @@ int device_clocks(const struct device *device, int64_t *clocks_mhz, size_t maxim
                      device_kind_name(device->info.kind), device->info.index, fly_error_sentence(code));
 }
 
-/* A ceiling of 0, which means none, is always allowed. */
-static int check_ceiling(const struct device *device, int64_t value_mhz, struct fly_error *out_error)
+int device_clocks(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count,
+                  struct fly_error *out_error)
+{
+    return device_clocks_of(device, QUANTITY_CLOCK_CEILING, clocks_mhz, maximum, out_count, out_error);
+}
+
+/* Drivers round the memory's few clocks; the GPU's ceiling must be one that they need not change much. */
+static int check_range(const struct device *device, enum quantity quantity, int64_t floor_mhz,
+                       int64_t ceiling_mhz, struct fly_error *out_error)
 {
     int64_t clocks_mhz[DEVICE_CLOCKS_MAX] = {0}, lowest_mhz;
     size_t count = 0;
-    int code;
+    int code = device_clocks_of(device, quantity, clocks_mhz, DEVICE_CLOCKS_MAX, &count, out_error);
 
-    if (value_mhz == 0)
-        return 0;
-    code = device_clocks(device, clocks_mhz, DEVICE_CLOCKS_MAX, &count, out_error);
     if (code < 0)
         return code;
-    lowest_mhz = count > 0 ? clocks_mhz[count - 1] : 0;
-    if (value_mhz < lowest_mhz || value_mhz > clocks_mhz[0])
+    lowest_mhz = count > 0 && quantity == QUANTITY_CLOCK_CEILING ? clocks_mhz[count - 1] : 1;
+    if (ceiling_mhz < lowest_mhz || ceiling_mhz > clocks_mhz[0])
         return error_set(out_error, FLY_EUSAGE,
                          "a ceiling of %lld MHz is outside the clocks of GPU %u; choose one from %lld to "
                          "%lld MHz",
-                         (long long)value_mhz, device->info.index, (long long)lowest_mhz,
+                         (long long)ceiling_mhz, device->info.index, (long long)lowest_mhz,
                          (long long)clocks_mhz[0]);
+    if (floor_mhz < 0 || floor_mhz > ceiling_mhz)
+        return error_set(out_error, FLY_EUSAGE,
+                         "a floor of %lld MHz under a clock of GPU %u cannot be above its ceiling of %lld "
+                         "MHz; choose a lower one",
+                         (long long)floor_mhz, device->info.index, (long long)ceiling_mhz);
     return 0;
+}
+
+static bool takes_number(const struct device *device, enum quantity quantity)
+{
+    return quantity == QUANTITY_CLOCK_CEILING && device->backend->set != NULL;
+}
+
+int device_check_clocks(const struct device *device, enum quantity quantity, int64_t floor_mhz,
+                        int64_t ceiling_mhz, struct fly_error *out_error)
+{
+    bool holds = device->backend->hold != NULL;
+
+    if (!holds && (floor_mhz != 0 || !takes_number(device, quantity)))
+        return error_set(
+            out_error, FLY_EUNSUPPORTED,
+            "setting the %s of %s %u failed: through '%s' it cannot be set; NVML can",
+            quantity_facts[takes_number(device, quantity) ? QUANTITY_CLOCK_FLOOR : quantity].title,
+            device_kind_name(device->info.kind), device->info.index, device->backend->name);
+    if (ceiling_mhz == 0 && floor_mhz == 0)
+        return 0; /* frees it, which is always allowed */
+    return check_range(device, quantity, floor_mhz, ceiling_mhz, out_error);
+}
+
+int device_hold_clocks(const struct device *device, enum quantity quantity, int64_t floor_mhz,
+                       int64_t ceiling_mhz, struct fly_error *out_error)
+{
+    struct reading result;
+    int code = device_check_clocks(device, quantity, floor_mhz, ceiling_mhz, out_error);
+
+    if (code < 0)
+        return code;
+    if (floor_mhz == 0 && takes_number(device, quantity))
+        return device->backend->set(device, quantity, ceiling_mhz, &result, out_error);
+    return device->backend->hold(device, quantity, floor_mhz, ceiling_mhz, out_error);
 }
 
 /* Nobody may leave a level that comes with clocks of its own: they could not be put back. */
@@ -100,8 +144,8 @@ int device_check_set(const struct device *device, enum quantity quantity, int64_
             device->backend->name);
     if (quantity == QUANTITY_POWER_LIMIT)
         return check_limit(device, value, out_error);
-    if (quantity == QUANTITY_CLOCK_CEILING)
-        return check_ceiling(device, value, out_error);
+    if (setting_is_clock(quantity))
+        return device_check_clocks(device, quantity, 0, value, out_error);
     if (quantity == QUANTITY_PERFORMANCE_LEVEL)
         return check_level(device, value, out_error);
     if (value != 0 && value != 1)
@@ -115,5 +159,11 @@ int device_set(const struct device *device, enum quantity quantity, int64_t valu
 {
     int code = device_check_set(device, quantity, value, out_error);
 
+    if (code == 0 && quantity == QUANTITY_MEMORY_CLOCK_CEILING) {
+        code = device->backend->hold(device, quantity, 0, value, out_error);
+        if (code == 0)
+            *out_result = (struct reading){.state = READING_UNSUPPORTED};
+        return code;
+    }
     return code < 0 ? code : device->backend->set(device, quantity, value, out_result, out_error);
 }

@@ -51,9 +51,10 @@
       "Energy of that module since some moment; contains the GPU's.")
 
 /*
- * What can be set, and is no number that can be read. No driver reports a ceiling on the clock, so
- * that an unknown one cannot be mistaken for a real one; 0 means none. Workload power profiles are a
- * set, which device_read_workloads reads; device_read_level reads how an AMD GPU chooses its clocks.
+ * What can be set, and is no number that can be read. No driver reports between which clocks a GPU is
+ * held, so that an unknown ceiling cannot be mistaken for a real one; 0 means none. A floor is set together
+ * with the ceiling of its clock (setting.h). Workload power profiles are a set, which
+ * device_read_workloads reads; device_read_level reads how an AMD GPU chooses its clocks.
  */
 #define SETTING_MAP(X)                                                                                    \
     X(CLOCK_CEILING, "clock_ceiling_mhz", "ceiling on the GPU clock", "MHz", MEANING_GAUGE,               \
@@ -61,7 +62,13 @@
     X(WORKLOADS, "workload_profiles", "workload power profiles", NULL, MEANING_FACT,                      \
       "Workload power profiles that are requested.")                                                    \
     X(PERFORMANCE_LEVEL, "performance_level", "performance level", NULL, MEANING_FACT,                    \
-      "How an AMD GPU chooses its clocks, by the number of device_level_word.")
+      "How an AMD GPU chooses its clocks, by the number of device_level_word.")                           \
+    X(MEMORY_CLOCK_CEILING, "memory_clock_ceiling_mhz", "ceiling on the memory clock", "MHz", MEANING_GAUGE, \
+      "Highest clock that its memory may run at.")                                                        \
+    X(CLOCK_FLOOR, "clock_floor_mhz", "floor under the GPU clock", "MHz", MEANING_GAUGE,                  \
+      "Lowest clock that it is held to.")                                                                 \
+    X(MEMORY_CLOCK_FLOOR, "memory_clock_floor_mhz", "floor under the memory clock", "MHz", MEANING_GAUGE, \
+      "Lowest clock that its memory is held to.")
 /* clang-format on */
 
 /* Quantities whose readings are numbers come first, QUANTITY_COUNT of them; then the others that can be set.

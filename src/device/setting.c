@@ -4,7 +4,8 @@
 
 bool setting_equals(const struct setting *one, const struct setting *other)
 {
-    return one->number == other->number && workload_equals(&one->workloads, &other->workloads);
+    return one->number == other->number && one->floor_mhz == other->floor_mhz &&
+           workload_equals(&one->workloads, &other->workloads);
 }
 
 enum reading_state setting_read(const struct device *device, enum quantity quantity,
@@ -38,8 +39,11 @@ enum reading_state setting_read(const struct device *device, enum quantity quant
 int setting_check(const struct device *device, enum quantity quantity, const struct setting *setting,
                   struct fly_error *out_error)
 {
-    return quantity == QUANTITY_WORKLOADS ? device_check_workloads(device, &setting->workloads, out_error)
-                                          : device_check_set(device, quantity, setting->number, out_error);
+    if (quantity == QUANTITY_WORKLOADS)
+        return device_check_workloads(device, &setting->workloads, out_error);
+    return setting_is_clock(quantity)
+               ? device_check_clocks(device, quantity, setting->floor_mhz, setting->number, out_error)
+               : device_check_set(device, quantity, setting->number, out_error);
 }
 
 int setting_make(const struct device *device, enum quantity quantity, const struct setting *setting,
@@ -47,6 +51,9 @@ int setting_make(const struct device *device, enum quantity quantity, const stru
 {
     struct reading result;
 
-    return quantity == QUANTITY_WORKLOADS ? device_request_workloads(device, &setting->workloads, out_error)
-                                          : device_set(device, quantity, setting->number, &result, out_error);
+    if (quantity == QUANTITY_WORKLOADS)
+        return device_request_workloads(device, &setting->workloads, out_error);
+    return setting_is_clock(quantity)
+               ? device_hold_clocks(device, quantity, setting->floor_mhz, setting->number, out_error)
+               : device_set(device, quantity, setting->number, &result, out_error);
 }

@@ -11,17 +11,25 @@
 
 /*
  * The value of something that can be set: a number in the quantity's unit or, for
- * QUANTITY_WORKLOADS, the set of requested profiles. The other member is empty, so two settings of
- * one quantity are compared whatever it is.
+ * QUANTITY_WORKLOADS, the set of requested profiles. With a ceiling on a clock comes the floor under it,
+ * since drivers set both at once. Other members are empty, so two settings of one quantity are compared
+ * whatever it is.
  */
 struct setting {
     int64_t number;
+    int64_t floor_mhz; /* of a ceiling on a clock; 0: none */
     struct workload_set workloads;
 };
 
 static inline struct setting setting_number(int64_t number)
 {
     return (struct setting){.number = number};
+}
+
+/* Returns whether the quantity is a ceiling on a clock, which no driver reports. */
+static inline bool setting_is_clock(enum quantity quantity)
+{
+    return quantity == QUANTITY_CLOCK_CEILING || quantity == QUANTITY_MEMORY_CLOCK_CEILING;
 }
 
 bool setting_equals(const struct setting *one, const struct setting *other);

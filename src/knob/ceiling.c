@@ -16,31 +16,32 @@ static const int64_t other_reasons = THROTTLE_IDLE | THROTTLE_POWER_CAP | THROTT
                                      THROTTLE_POWER_BRAKE | THROTTLE_DISPLAY;
 
 /* Returns the clock that contradicts the ceiling; 0: none does. */
-static int64_t contradiction(const struct device *device, int64_t ceiling_mhz)
+static int64_t contradiction(const struct device *device, enum quantity quantity, int64_t ceiling_mhz)
 {
+    bool is_memory = quantity == QUANTITY_MEMORY_CLOCK_CEILING;
+    enum quantity shown = is_memory ? QUANTITY_CLOCK_MEMORY : QUANTITY_CLOCK_GPU;
     struct device_reading reading;
-    const struct reading *clock = &reading.values[QUANTITY_CLOCK_GPU],
-                         *reasons = &reading.values[QUANTITY_THROTTLE];
+    const struct reading *clock = &reading.values[shown], *reasons = &reading.values[QUANTITY_THROTTLE];
     bool held;
 
-    device_read(device, &clock_real, QUANTITY_BIT(QUANTITY_CLOCK_GPU) | QUANTITY_BIT(QUANTITY_THROTTLE),
-                &reading);
+    device_read(device, &clock_real, QUANTITY_BIT(shown) | QUANTITY_BIT(QUANTITY_THROTTLE), &reading);
     if (clock->state != READING_OK)
         return 0;
     if (clock->value > ceiling_mhz + CEILING_TOLERANCE_MHZ)
         return clock->value;
-    held = reasons->state == READING_OK && (reasons->value & THROTTLE_APPLICATION_CLOCKS) != 0 &&
-           (reasons->value & other_reasons) == 0;
+    held = !is_memory && reasons->state == READING_OK &&
+           (reasons->value & THROTTLE_APPLICATION_CLOCKS) != 0 && (reasons->value & other_reasons) == 0;
     return held && clock->value < ceiling_mhz - CEILING_TOLERANCE_MHZ ? clock->value : 0;
 }
 
-bool ceiling_may_stand(const struct device *device, int64_t ceiling_mhz, int64_t *out_clock_mhz)
+bool ceiling_may_stand(const struct device *device, enum quantity quantity, int64_t ceiling_mhz,
+                       int64_t *out_clock_mhz)
 {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     struct mono_time end = mono_after_s(mono_now(), patience_s);
 
     for (;;) {
-        *out_clock_mhz = contradiction(device, ceiling_mhz);
+        *out_clock_mhz = contradiction(device, quantity, ceiling_mhz);
         if (*out_clock_mhz == 0)
             return true;
         if (mono_elapsed_s(mono_now(), end) <= 0)
@@ -49,12 +50,14 @@ bool ceiling_may_stand(const struct device *device, int64_t ceiling_mhz, int64_t
     }
 }
 
-int ceiling_check_free(const struct device *device, struct fly_error *out_error)
+int ceiling_check_free(const struct device *device, enum quantity quantity, struct fly_error *out_error)
 {
     struct device_reading reading;
     const struct reading *reasons = &reading.values[QUANTITY_THROTTLE];
     int64_t level;
 
+    if (quantity == QUANTITY_MEMORY_CLOCK_CEILING)
+        return 0; /* nothing shows it */
     device_read(device, &clock_real, QUANTITY_BIT(QUANTITY_THROTTLE), &reading);
     if (device_read_level(device, &level) == READING_OK && level != DEVICE_LEVEL_AUTO)
         return error_set(

@@ -10,9 +10,9 @@
 #include "device/device.h"
 
 /*
- * What can be known of a ceiling on the GPU clock.
+ * What can be known of a ceiling on a clock of a GPU: its processors', or its memory's.
  *
- * Drivers hold a GPU's clock below a ceiling ("locked clocks") and lift that again, but none says
+ * Drivers hold a clock below a ceiling ("locked clocks") and lift that again, but none says
  * whether there is one. Flyball knows only what it set, and what the GPU shows:
  *
  *     before a first ceiling   If the driver names a clock setting as what slows the GPU, or
@@ -26,19 +26,24 @@
  *                              since, and its setting stays. A lower lock that
  *                              does not show, for example on an idle GPU, is not seen,
  *                              and is lifted together with ours.
+ *
+ * A floor comes and goes with its ceiling. Nothing is made of a clock below it, since heat, the power
+ * limit and idleness lower clocks all the same. Of the memory's clock a GPU shows only whether it is above
+ * our ceiling.
  */
 
 /* Clocks have steps of about 15 MHz, and a driver may round to either side. */
 enum { CEILING_TOLERANCE_MHZ = 30 };
 
 /*
- * Returns whether the GPU shows nothing that contradicts our ceiling; an unreadable value does
+ * Returns whether the GPU shows nothing that contradicts our ceiling on that clock; an unreadable value does
  * not count. A clock takes time to follow, so a contradiction must last for half a second; only
  * in that case this function waits. `out_clock_mhz` is the clock that contradicts it, 0 without.
  */
-bool ceiling_may_stand(const struct device *device, int64_t ceiling_mhz, int64_t *out_clock_mhz);
+bool ceiling_may_stand(const struct device *device, enum quantity quantity, int64_t ceiling_mhz,
+                       int64_t *out_clock_mhz);
 
-/* Returns 0, or FLY_ESTATE if somebody else has set clocks, as far as the GPU shows that. */
-int ceiling_check_free(const struct device *device, struct fly_error *out_error);
+/* Returns 0, or FLY_ESTATE if somebody else has set that clock, as far as the GPU shows that. */
+int ceiling_check_free(const struct device *device, enum quantity quantity, struct fly_error *out_error);
 
 #endif

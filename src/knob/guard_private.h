@@ -11,7 +11,7 @@
  * whole. Both must be of one build: the first word on the guard's command line names the
  * protocol.
  */
-#define GUARD_PROTOCOL "5"
+#define GUARD_PROTOCOL "6"
 enum { GUARD_SOCKET = 3 }; /* the guard's end */
 enum { GUARD_PATH_MAX = 512 };
 

@@ -44,6 +44,9 @@
  *     turn workload_profiles 0 0 82
  *     turn performance_level 0 0 1
  *
+ * With a turn of memory_clock_ceiling_mhz it begins with "flyball-journal 3". The floor under a clock is not
+ * written down: a clock is put back by freeing it.
+ *
  * A change that this version could not read raises that number. A file of a higher number than it
  * knows is neither read nor moved: whoever wrote it puts back what it says. Thread-safe for different
  * GPUs.

@@ -11,9 +11,10 @@
 
 enum { LINE_MAX_BYTES = 320 };
 
-/* A text without sets is of the first version, and as that wrote it. */
+/* A text without sets is of the first version, and as that wrote it; the memory's clock came with the third.
+ */
 static const char first_word[] = "flyball-journal";
-enum { VERSION_FIRST = 1, VERSION_SETS = 2 };
+enum { VERSION_FIRST = 1, VERSION_SETS = 2, VERSION_MEMORY = 3 };
 
 /* Appends to a text that has room for the longest entry. */
 __attribute__((format(printf, 3, 4))) static void append(char text[JOURNAL_TEXT_MAX], int *length,
@@ -26,14 +27,25 @@ __attribute__((format(printf, 3, 4))) static void append(char text[JOURNAL_TEXT_
     va_end(arguments);
 }
 
+/* Returns the first version that knows turns of that quantity. */
+static int version_with(enum quantity quantity)
+{
+    if (quantity == QUANTITY_MEMORY_CLOCK_CEILING)
+        return VERSION_MEMORY;
+    return quantity == QUANTITY_WORKLOADS || quantity == QUANTITY_PERFORMANCE_LEVEL ? VERSION_SETS
+                                                                                    : VERSION_FIRST;
+}
+
 static int version_of(const struct journal_entry *entry)
 {
+    int version = VERSION_FIRST;
+
     for (size_t i = 0; i < entry->turn_count; i++) {
-        if (entry->turns[i].quantity == QUANTITY_WORKLOADS ||
-            entry->turns[i].quantity == QUANTITY_PERFORMANCE_LEVEL)
-            return VERSION_SETS;
+        int least = version_with(entry->turns[i].quantity);
+
+        version = least > version ? least : version;
     }
-    return VERSION_FIRST;
+    return version;
 }
 
 static void append_setting(char text[JOURNAL_TEXT_MAX], int *length, enum quantity quantity,
@@ -178,8 +190,7 @@ static bool take_turn(struct reader *reader, int version, struct turn *out_turn)
     struct turn turn = {.way = WAY_DRIVER};
 
     if (quantity < 0 || (QUANTITY_BIT(quantity) & QUANTITIES_SETTABLE) == 0 ||
-        ((quantity == QUANTITY_WORKLOADS || quantity == QUANTITY_PERFORMANCE_LEVEL) &&
-         version < VERSION_SETS))
+        version < version_with((enum quantity)quantity))
         return false;
     turn.quantity = (enum quantity)quantity;
     if (!take_setting(reader, turn.quantity, &turn.previous) ||
@@ -250,11 +261,11 @@ int journal_parse(const char *text, struct journal_entry *out_entry, struct fly_
     struct reader reader = {.rest = text};
     int version = parse_version(&reader);
 
-    if (version > VERSION_SETS)
+    if (version > VERSION_MEMORY)
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "the journal's entry is of version %d, and this program knows up to %d; use a newer "
                          "Flyball",
-                         version, VERSION_SETS);
+                         version, VERSION_MEMORY);
     if (version < VERSION_FIRST || !parse(&reader, version, &entry))
         return error_set(out_error, FLY_EDATA,
                          "line %u of the journal's entry is not as it was written; its file was "

@@ -94,12 +94,13 @@ enum knob_state {
 /* What is known of a GPU, and what was done to it. */
 struct knob_report {
     enum knob_state state;
-    int64_t previous_mw;     /* in force when it was opened; 0: unknown */
-    int64_t set_mw;          /* what the driver reported after the session's last change; 0: none */
-    int64_t enforced_mw;     /* what the board enforced then, which may be less; 0: unknown */
-    int64_t found_mw;        /* FOREIGN: what another program set; 0: it did not change the limit */
-    int64_t ceiling_mhz;     /* of the session's last change of the clock; 0: it has set no ceiling */
-    int64_t found_clock_mhz; /* FOREIGN: the clock that contradicts that ceiling; 0: none does */
+    int64_t previous_mw;        /* in force when it was opened; 0: unknown */
+    int64_t set_mw;             /* what the driver reported after the session's last change; 0: none */
+    int64_t enforced_mw;        /* what the board enforced then, which may be less; 0: unknown */
+    int64_t found_mw;           /* FOREIGN: what another program set; 0: it did not change the limit */
+    int64_t ceiling_mhz;        /* of the session's last change of the clock; 0: it has set no ceiling */
+    int64_t memory_ceiling_mhz; /* the same of its memory's clock */
+    int64_t found_clock_mhz;    /* FOREIGN: the clock that contradicts that ceiling; 0: none does */
     /* Workload profiles: requested when it was opened, and by the session's last change; if another
      * program changed them, `workloads_foreign` and what was found. */
     struct workload_set workloads_before, workloads, workloads_found;
@@ -151,6 +152,18 @@ int knob_set(struct knob *knob, const int64_t *limits_mw, struct fly_error *out_
  * session: no ceiling outlives its session.
  */
 int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly_error *out_error);
+
+/*
+ * Holds a clock of each GPU (QUANTITY_CLOCK_CEILING or QUANTITY_MEMORY_CLOCK_CEILING) between two; NULL
+ * leaves a GPU as it is, and a range without floor and ceiling lifts the session's if there is one. All or
+ * none, and errors, as knob_set_ceilings; FLY_EUNSUPPORTED for a GPU whose driver has no floors, or does
+ * not hold the memory's clock.
+ */
+struct clock_range {
+    int64_t floor_mhz, ceiling_mhz; /* 0: none */
+};
+int knob_set_clocks(struct knob *knob, enum quantity quantity, const struct clock_range *const *ranges,
+                    struct fly_error *out_error);
 
 /*
  * Sets the performance level of each GPU, enum device_level; KNOB_NO_LEVEL leaves a GPU as it is. All or

@@ -16,14 +16,17 @@ static void say_foreign(struct knob_gpu *gpu, int64_t found_mw)
         (double)gpu->report.previous_mw * 1e-3);
 }
 
-static void say_foreign_clock(struct knob_gpu *gpu, int64_t ceiling_mhz, int64_t found_mhz)
+static void say_foreign_clock(struct knob_gpu *gpu, enum quantity quantity, int64_t ceiling_mhz,
+                              int64_t found_mhz)
 {
     gpu->report.state = KNOB_FOREIGN;
     gpu->report.found_clock_mhz = found_mhz;
-    error_set(&gpu->report.error, FLY_ESTATE,
-              "the clock of GPU %u is %lld MHz although a ceiling of %lld MHz was set here: another program "
-              "has set clocks since, and they are left as they are; find out who does",
-              gpu->device->info.index, (long long)found_mhz, (long long)ceiling_mhz);
+    error_set(
+        &gpu->report.error, FLY_ESTATE,
+        "the %sclock of GPU %u is %lld MHz although a ceiling of %lld MHz was set here: another program "
+        "has set clocks since, and they are left as they are; find out who does",
+        quantity == QUANTITY_MEMORY_CLOCK_CEILING ? "memory " : "", gpu->device->info.index,
+        (long long)found_mhz, (long long)ceiling_mhz);
 }
 
 static void say_foreign_workloads(struct knob_gpu *gpu, const struct workload_set *found)
@@ -65,8 +68,8 @@ static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct tu
     case TURN_FOREIGN:
         if (turn->quantity == QUANTITY_POWER_LIMIT)
             say_foreign(gpu, found.number);
-        else if (turn->quantity == QUANTITY_CLOCK_CEILING)
-            say_foreign_clock(gpu, turn->ours.number, found.number);
+        else if (setting_is_clock(turn->quantity))
+            say_foreign_clock(gpu, turn->quantity, turn->ours.number, found.number);
         else if (turn->quantity == QUANTITY_WORKLOADS)
             say_foreign_workloads(gpu, &found.workloads);
         else if (turn->quantity == QUANTITY_PERFORMANCE_LEVEL)
@@ -78,6 +81,8 @@ static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct tu
             gpu->report.persistence_turned = false;
         else if (turn->quantity == QUANTITY_CLOCK_CEILING)
             gpu->report.ceiling_mhz = 0;
+        else if (turn->quantity == QUANTITY_MEMORY_CLOCK_CEILING)
+            gpu->report.memory_ceiling_mhz = 0;
         break;
     }
     return knob_drop_turn(knob, gpu, turn->quantity, out_error);
@@ -126,15 +131,16 @@ int knob_restore(struct knob *knob, struct fly_error *out_error)
     return code;
 }
 
-static bool find_foreign_clock(struct knob *knob, struct knob_gpu *gpu)
+static bool find_foreign_clock(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity)
 {
-    const struct turn *turn = knob_turn_of(gpu, QUANTITY_CLOCK_CEILING);
+    const struct turn *turn = knob_turn_of(gpu, quantity);
     int64_t clock_mhz;
 
-    if (turn == NULL || turn_is_intent(turn) || ceiling_may_stand(gpu->device, turn->ours.number, &clock_mhz))
+    if (turn == NULL || turn_is_intent(turn) ||
+        ceiling_may_stand(gpu->device, quantity, turn->ours.number, &clock_mhz))
         return false;
-    say_foreign_clock(gpu, turn->ours.number, clock_mhz);
-    knob_drop_turn(knob, gpu, QUANTITY_CLOCK_CEILING, NULL);
+    say_foreign_clock(gpu, quantity, turn->ours.number, clock_mhz);
+    knob_drop_turn(knob, gpu, quantity, NULL);
     return true;
 }
 
@@ -159,7 +165,9 @@ static bool find_foreign(struct knob *knob, struct knob_gpu *gpu, enum quantity 
 bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu)
 {
     return find_foreign(knob, gpu, QUANTITY_POWER_LIMIT) || find_foreign(knob, gpu, QUANTITY_WORKLOADS) ||
-           find_foreign(knob, gpu, QUANTITY_PERFORMANCE_LEVEL) || find_foreign_clock(knob, gpu);
+           find_foreign(knob, gpu, QUANTITY_PERFORMANCE_LEVEL) ||
+           find_foreign_clock(knob, gpu, QUANTITY_CLOCK_CEILING) ||
+           find_foreign_clock(knob, gpu, QUANTITY_MEMORY_CLOCK_CEILING);
 }
 
 int knob_check_guard(struct knob *knob, struct fly_error *out_error)

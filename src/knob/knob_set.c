@@ -22,7 +22,7 @@ static int read_now(struct knob_gpu *gpu, enum quantity quantity, struct setting
     const struct turn *turn = knob_turn_of(gpu, quantity);
     enum reading_state state;
 
-    if (quantity == QUANTITY_CLOCK_CEILING) {
+    if (setting_is_clock(quantity)) {
         *out_value = turn != NULL ? turn->ours : setting_number(0);
         return 0;
     }
@@ -132,6 +132,8 @@ static void note(struct knob_gpu *gpu, enum quantity quantity, const struct sett
         gpu->report.set_mw = value->number;
     else if (quantity == QUANTITY_CLOCK_CEILING)
         gpu->report.ceiling_mhz = value->number;
+    else if (quantity == QUANTITY_MEMORY_CLOCK_CEILING)
+        gpu->report.memory_ceiling_mhz = value->number;
     else if (quantity == QUANTITY_WORKLOADS)
         gpu->report.workloads = value->workloads;
     else if (quantity == QUANTITY_PERFORMANCE_LEVEL)
@@ -151,7 +153,7 @@ static bool stands_still(struct knob_gpu *gpu, enum quantity quantity, const str
 {
     struct setting now;
 
-    if (quantity == QUANTITY_CLOCK_CEILING)
+    if (setting_is_clock(quantity))
         return code != FLY_EREAD;
     return read_now(gpu, quantity, &now, NULL) == 0 && setting_equals(&now, before);
 }
@@ -175,7 +177,7 @@ static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quant
         }
         if (result.state == READING_OK)
             made = result.now;
-        if (result.state == READING_OK || quantity == QUANTITY_CLOCK_CEILING)
+        if (result.state == READING_OK || setting_is_clock(quantity))
             code = settle(knob, gpu, quantity, &made, out_error);
     }
     note(gpu, quantity, &made);
@@ -229,8 +231,8 @@ static int check_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quan
             gpu->device->info.index);
     if (gpu->report.state == KNOB_DENIED || gpu->report.state == KNOB_FOREIGN || knob_find_foreign(knob, gpu))
         return error_set(out_error, gpu->report.error.code, "%s", gpu->report.error.text);
-    if (quantity == QUANTITY_CLOCK_CEILING && knob_turn_of(gpu, quantity) == NULL)
-        code = ceiling_check_free(gpu->device, out_error);
+    if (setting_is_clock(quantity) && knob_turn_of(gpu, quantity) == NULL)
+        code = ceiling_check_free(gpu->device, quantity, out_error);
     if (quantity == QUANTITY_PERFORMANCE_LEVEL && knob_turn_of(gpu, quantity) == NULL)
         code = check_level_left(gpu, out_error);
     if (code == 0)
@@ -388,22 +390,54 @@ int knob_set_several(struct knob *knob, const int64_t *limits_mw, const struct w
     return set_wishes(knob, wishes, sizeof wishes / sizeof wishes[0], out_error);
 }
 
-int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly_error *out_error)
+/* A floor alone is one below the highest clock. */
+static int clock_setting(const struct device *device, enum quantity quantity, const struct clock_range *range,
+                         struct setting *out_setting, struct fly_error *out_error)
 {
-    struct wishes wishes = {.quantity = QUANTITY_CLOCK_CEILING};
+    int64_t clocks_mhz[DEVICE_CLOCKS_MAX];
+    size_t count;
+    int code = 0;
+
+    *out_setting = (struct setting){.number = range->ceiling_mhz, .floor_mhz = range->floor_mhz};
+    if (range->ceiling_mhz == 0 && range->floor_mhz != 0)
+        code = device_clocks_of(device, quantity, clocks_mhz, DEVICE_CLOCKS_MAX, &count, out_error);
+    if (code == 0 && range->ceiling_mhz == 0 && range->floor_mhz != 0)
+        out_setting->number = clocks_mhz[0];
+    return code;
+}
+
+int knob_set_clocks(struct knob *knob, enum quantity quantity, const struct clock_range *const *ranges,
+                    struct fly_error *out_error)
+{
+    struct wishes wishes = {.quantity = quantity};
+    int code = 0;
 
     if (knob->kind == JOURNAL_KEPT)
         return error_set(out_error, FLY_EUSAGE,
                          "a ceiling on the clock does not outlive its session, since it cannot be found out "
                          "later where it stands; set it in a session that puts it back");
-    for (size_t i = 0; i < knob->count; i++) {
-        bool lifts = ceilings_mhz[i] == KNOB_NO_CEILING;
+    for (size_t i = 0; i < knob->count && code == 0; i++) {
+        const struct clock_range *range = ranges[i];
+        bool lifts = range != NULL && range->ceiling_mhz == 0 && range->floor_mhz == 0;
 
-        wishes.values[i] = setting_number(lifts ? 0 : ceilings_mhz[i]);
-        wishes.wanted[i] =
-            lifts ? knob_turn_of(&knob->gpus[i], QUANTITY_CLOCK_CEILING) != NULL : ceilings_mhz[i] != 0;
+        wishes.wanted[i] = range != NULL && (!lifts || knob_turn_of(&knob->gpus[i], quantity) != NULL);
+        if (wishes.wanted[i])
+            code = clock_setting(knob->gpus[i].device, quantity, range, &wishes.values[i], out_error);
     }
-    return set_wishes(knob, &wishes, 1, out_error);
+    return code < 0 ? code : set_wishes(knob, &wishes, 1, out_error);
+}
+
+int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly_error *out_error)
+{
+    struct clock_range ranges[DEVICES_MAX];
+    const struct clock_range *wanted[DEVICES_MAX];
+
+    for (size_t i = 0; i < knob->count; i++) {
+        ranges[i] =
+            (struct clock_range){.ceiling_mhz = ceilings_mhz[i] == KNOB_NO_CEILING ? 0 : ceilings_mhz[i]};
+        wanted[i] = ceilings_mhz[i] != 0 ? &ranges[i] : NULL;
+    }
+    return knob_set_clocks(knob, QUANTITY_CLOCK_CEILING, wanted, out_error);
 }
 
 /* After a reset, only persistence mode is left to be put back of what was kept. */

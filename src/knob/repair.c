@@ -32,7 +32,7 @@ static void forget(const char *directory, enum journal_kind kind, struct repair 
 struct put_back {
     bool failed;
     enum turn_end ends[QUANTITY_NAMED_COUNT]; /* UNNEEDED if the entry had no such turn */
-    int64_t clock_mhz;                        /* FOREIGN: the clock that contradicts the ceiling */
+    int64_t clock_mhz, memory_mhz;            /* FOREIGN: the clock that contradicts the ceiling */
 };
 
 static void take_found(enum quantity quantity, const struct setting *found, struct put_back *all,
@@ -42,6 +42,8 @@ static void take_found(enum quantity quantity, const struct setting *found, stru
         repair->found_mw = found->number;
     else if (quantity == QUANTITY_CLOCK_CEILING)
         all->clock_mhz = found->number;
+    else if (quantity == QUANTITY_MEMORY_CLOCK_CEILING)
+        all->memory_mhz = found->number;
     else if (quantity == QUANTITY_WORKLOADS)
         repair->workloads_found = found->workloads;
     else if (quantity == QUANTITY_PERFORMANCE_LEVEL)
@@ -124,21 +126,25 @@ static void say_limit(const struct journal_entry *entry, unsigned index, const s
 }
 
 static void say_ceiling(const struct journal_entry *entry, unsigned index, const struct put_back *all,
-                        struct repair *repair)
+                        enum quantity quantity, struct repair *repair)
 {
-    enum turn_end end = all->ends[QUANTITY_CLOCK_CEILING];
+    bool is_memory = quantity == QUANTITY_MEMORY_CLOCK_CEILING;
+    long long ceiling_mhz = is_memory ? repair->memory_ceiling_mhz : repair->ceiling_mhz;
+    const char *clock = is_memory ? "memory clock" : "clock";
+    enum turn_end end = all->ends[quantity];
     char *text;
     size_t bytes = next_clause(repair, &text);
 
     if (end == TURN_FOREIGN)
         snprintf(text, bytes,
-                 "the clock of GPU %u, which '%s' had held to %lld MHz, is %lld MHz, as another program set "
+                 "the %s of GPU %u, which '%s' had held to %lld MHz, is %lld MHz, as another program set "
                  "it since; it is left so",
-                 index, entry->program, (long long)repair->ceiling_mhz, (long long)all->clock_mhz);
+                 clock, index, entry->program, ceiling_mhz,
+                 (long long)(is_memory ? all->memory_mhz : all->clock_mhz));
     else
         snprintf(text, bytes,
-                 "the ceiling of %lld MHz on the clock of GPU %u, left by '%s', process %lld, is lifted",
-                 (long long)repair->ceiling_mhz, index, entry->program, (long long)entry->pid);
+                 "the ceiling of %lld MHz on the %s of GPU %u, left by '%s', process %lld, is lifted",
+                 ceiling_mhz, clock, index, entry->program, (long long)entry->pid);
     end_as(repair, end);
 }
 
@@ -200,7 +206,9 @@ static void say(const struct journal_entry *entry, unsigned index, const struct 
     if (repair->set_mw != 0)
         say_limit(entry, index, all, repair);
     if (repair->ceiling_mhz != 0)
-        say_ceiling(entry, index, all, repair);
+        say_ceiling(entry, index, all, QUANTITY_CLOCK_CEILING, repair);
+    if (repair->memory_ceiling_mhz != 0)
+        say_ceiling(entry, index, all, QUANTITY_MEMORY_CLOCK_CEILING, repair);
     if (repair->has_workloads)
         say_workloads(entry, index, all, repair);
     if (repair->has_level)

@@ -22,6 +22,8 @@ void repair_describe(struct repair *repair, const struct journal_entry *entry)
             repair->set_mw = turn->ours.number;
         } else if (turn->quantity == QUANTITY_CLOCK_CEILING) {
             repair->ceiling_mhz = turn->ours.number != 0 ? turn->ours.number : turn->earlier.number;
+        } else if (turn->quantity == QUANTITY_MEMORY_CLOCK_CEILING) {
+            repair->memory_ceiling_mhz = turn->ours.number != 0 ? turn->ours.number : turn->earlier.number;
         } else if (turn->quantity == QUANTITY_WORKLOADS) {
             repair->has_workloads = true;
             repair->workloads_before = turn->previous.workloads;

@@ -29,6 +29,7 @@ struct repair {
     bool kept;
     int64_t previous_mw, set_mw; /* from the entry; 0: it has no limit */
     int64_t ceiling_mhz;         /* from the entry, on the clock; 0: it has none */
+    int64_t memory_ceiling_mhz;  /* the same, on its memory's clock */
     int64_t found_mw;            /* in force when repaired; 0: unknown */
     bool has_workloads;          /* the entry has a set of workload profiles: */
     struct workload_set workloads_before, workloads_set, workloads_found;

@@ -169,12 +169,12 @@ static void choose(const char *directory, enum journal_kind kind, struct claim_o
 
         if (turn.quantity == QUANTITY_PERSISTENCE)
             continue; /* only the entry knows what it was before */
-        turn.previous = turn.quantity == QUANTITY_CLOCK_CEILING
+        turn.previous = setting_is_clock(turn.quantity)
                             ? setting_number(0)
                             : goal_of(directory, claim->device, kind, turn.quantity);
         if (turn.quantity == QUANTITY_POWER_LIMIT && turn.previous.number == 0)
             continue;
-        if (turn.quantity != QUANTITY_CLOCK_CEILING &&
+        if (!setting_is_clock(turn.quantity) &&
             (setting_read(claim->device, turn.quantity, &now) != READING_OK ||
              setting_equals(&now, &turn.previous) || !turn_stands(&turn, &now)))
             continue;
@@ -226,7 +226,7 @@ static void say_turned(const struct claim_of *claim)
                         "'%s' again",
                         index, device_level_word(repair->level_found), owner,
                         device_level_word(repair->level_before));
-    else if (claim->entry.turns[0].quantity == QUANTITY_CLOCK_CEILING || repair->set_mw == 0)
+    else if (setting_is_clock(claim->entry.turns[0].quantity) || repair->set_mw == 0)
         repair_end_with(repair, REPAIR_RESTORED,
                         "the ceiling on the clock of GPU %u, left by a killed program of user %lld, "
                         "is lifted",

@@ -62,7 +62,7 @@ static int put_back(struct site *site, const struct device *device, const struct
 static enum turn_end ceiling_back(struct site *site, const struct device *device, const struct turn *turn,
                                   int64_t *out_clock, struct fly_error *out_error)
 {
-    if (!turn_is_intent(turn) && !ceiling_may_stand(device, turn->ours.number, out_clock))
+    if (!turn_is_intent(turn) && !ceiling_may_stand(device, turn->quantity, turn->ours.number, out_clock))
         return TURN_FOREIGN;
     return put_back(site, device, turn, out_error) < 0 ? TURN_FAILED : TURN_RESTORED;
 }
@@ -73,7 +73,7 @@ enum turn_end turn_back(struct site *site, const struct device *device, const st
     enum reading_state state;
 
     *out_found = (struct setting){.number = 0};
-    if (turn->quantity == QUANTITY_CLOCK_CEILING)
+    if (setting_is_clock(turn->quantity))
         return ceiling_back(site, device, turn, &out_found->number, out_error);
     state = setting_read(device, turn->quantity, out_found);
     if (state != READING_OK) {

@@ -17,7 +17,7 @@
  * A turn is written down as an intent before it is made, and again after it was made. During the
  * intent the knob may be at its old value, `earlier`, or at its new one, `ours`, give or take a
  * driver's rounding to whole watts. After the turn was made, both are what the driver reported.
- * For a ceiling on the clock, which no driver reports, they are what was set; the value to put
+ * For a ceiling on a clock, which no driver reports, they are what was set; the value to put
  * back is 0, none, see ceiling.h. A set of workload profiles may be changed by two calls of the driver
  * (device_request_workloads), so during the intent it may also lie between its old and new value.
  */
@@ -28,8 +28,8 @@ struct turn {
     enum way way; /* by which it was turned; tried first to put it back */
 };
 
-/* Of a GPU: limit, ceiling on the clock, workload profiles, performance level, and persistence mode. */
-enum { TURNS_MAX = 5 };
+/* Of a GPU: limit, ceilings on two clocks, workload profiles, performance level, and persistence mode. */
+enum { TURNS_MAX = 6 };
 
 enum turn_end {
     TURN_RESTORED,

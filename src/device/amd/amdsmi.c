@@ -188,8 +188,11 @@ static enum reading_state amdsmi_level(const struct device *device, int64_t *out
     return gpu->elsewhere ? READING_UNSUPPORTED : amdsmi_level_read(gpu, out_level);
 }
 
-static int amdsmi_clocks(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count)
+static int amdsmi_clocks(const struct device *device, enum quantity quantity, int64_t *clocks_mhz,
+                         size_t maximum, size_t *out_count)
 {
+    if (quantity != QUANTITY_CLOCK_CEILING)
+        return FLY_EUNSUPPORTED;
     return amdsmi_clocks_read(device->state, clocks_mhz, maximum, out_count) == AMDSMI_SUCCESS
                ? 0
                : FLY_EUNSUPPORTED;

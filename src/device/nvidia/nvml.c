@@ -258,11 +258,11 @@ static int nvml_set(const struct device *device, enum quantity quantity, int64_t
     int code = NVML_FUNCTION_NOT_FOUND;
 
     if (state->handle == NULL)
-        return nvml_set_error(&device->info, quantity, value, state->ways.absent[QUANTITY_POWER_LIMIT].code,
-                              out_error);
+        return nvml_set_error(&device->info, quantity, value, 0,
+                              state->ways.absent[QUANTITY_POWER_LIMIT].code, out_error);
     code = nvml_set_value(&state->library->call, state->handle, quantity, value);
     if (code != NVML_SUCCESS)
-        return nvml_set_error(&device->info, quantity, value, code, out_error);
+        return nvml_set_error(&device->info, quantity, value, 0, code, out_error);
     if (quantity >= QUANTITY_COUNT) {
         *out_result = (struct reading){.state = READING_UNSUPPORTED};
         return 0;
@@ -272,14 +272,29 @@ static int nvml_set(const struct device *device, enum quantity quantity, int64_t
     return 0;
 }
 
-static int nvml_clocks(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count)
+static int nvml_hold_clock(const struct device *device, enum quantity quantity, int64_t floor_mhz,
+                           int64_t ceiling_mhz, struct fly_error *out_error)
+{
+    const struct nvml_state *state = device->state;
+    int code = state->handle != NULL
+                   ? nvml_hold(&state->library->call, state->handle, quantity, floor_mhz, ceiling_mhz)
+                   : state->ways.absent[QUANTITY_POWER_LIMIT].code;
+
+    return code == NVML_SUCCESS
+               ? 0
+               : nvml_set_error(&device->info, quantity, ceiling_mhz, floor_mhz, code, out_error);
+}
+
+static int nvml_clocks(const struct device *device, enum quantity quantity, int64_t *clocks_mhz,
+                       size_t maximum, size_t *out_count)
 {
     const struct nvml_state *state = device->state;
     int code;
 
     if (state->handle == NULL)
         return device->info.denied ? FLY_EPERM : FLY_EREAD;
-    code = nvml_clocks_read(&state->library->call, state->handle, clocks_mhz, maximum, out_count);
+    code = (quantity == QUANTITY_MEMORY_CLOCK_CEILING ? nvml_memory_clocks_read : nvml_clocks_read)(
+        &state->library->call, state->handle, clocks_mhz, maximum, out_count);
     if (code == NVML_SUCCESS)
         return 0;
     switch (nvml_reading_state(code)) {
@@ -324,6 +339,7 @@ const struct device_backend device_backend_nvml = {
     .division = nvml_division,
     .has_instance = nvml_has_instance,
     .set = nvml_set,
+    .hold = nvml_hold_clock,
     .clocks = nvml_clocks,
     .workloads = nvml_workloads,
     .request_workloads = nvml_request_workloads,

@@ -85,6 +85,8 @@
     X(gpu_clocks, false, nvmlDeviceGetSupportedGraphicsClocks, "nvmlDeviceGetSupportedGraphicsClocks")       \
     X(lock_clocks, false, nvmlDeviceSetGpuLockedClocks, "nvmlDeviceSetGpuLockedClocks")                      \
     X(unlock_clocks, false, nvmlDeviceResetGpuLockedClocks, "nvmlDeviceResetGpuLockedClocks")                \
+    X(lock_memory, false, nvmlDeviceSetMemoryLockedClocks, "nvmlDeviceSetMemoryLockedClocks")                \
+    X(unlock_memory, false, nvmlDeviceResetMemoryLockedClocks, "nvmlDeviceResetMemoryLockedClocks")          \
     X(workloads, false, nvmlDeviceWorkloadPowerProfileGetCurrentProfiles,                                    \
       "nvmlDeviceWorkloadPowerProfileGetCurrentProfiles")                                                    \
     X(update_workloads, false, nvmlDeviceWorkloadPowerProfileUpdateProfiles_v1,                              \

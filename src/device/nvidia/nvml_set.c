@@ -17,38 +17,13 @@ static int highest_first(const void *first, const void *second)
     return left > right ? -1 : left < right;
 }
 
-/* Finds the highest memory clock, with which all of the GPU's clocks are available. */
-static int find_memory_clock(const struct nvml_calls *call, struct nvml_device *handle, unsigned *out_mhz)
+/* Sorts a driver's list, and keeps each clock once. */
+static int sort(unsigned *clocks, size_t found, int64_t *clocks_mhz, size_t maximum, size_t *out_count)
 {
-    unsigned clocks[MEMORY_CLOCKS_MAX], count = MEMORY_CLOCKS_MAX;
-    int code = call->memory_clocks(handle, &count, clocks);
-
-    if (code != NVML_SUCCESS)
-        return code;
-    *out_mhz = 0;
-    for (unsigned i = 0; i < count && i < MEMORY_CLOCKS_MAX; i++)
-        *out_mhz = clocks[i] > *out_mhz ? clocks[i] : *out_mhz;
-    return *out_mhz > 0 ? NVML_SUCCESS : NVML_NO_DATA;
-}
-
-int nvml_clocks_read(const struct nvml_calls *call, struct nvml_device *handle, int64_t *clocks_mhz,
-                     size_t maximum, size_t *out_count)
-{
-    unsigned clocks[DEVICE_CLOCKS_MAX], count = DEVICE_CLOCKS_MAX, memory_mhz;
     size_t kept = 0;
-    int code;
 
-    if (call->memory_clocks == NULL || call->gpu_clocks == NULL)
-        return NVML_FUNCTION_NOT_FOUND;
-    code = find_memory_clock(call, handle, &memory_mhz);
-    if (code == NVML_SUCCESS)
-        code = call->gpu_clocks(handle, memory_mhz, &count, clocks);
-    if (code != NVML_SUCCESS)
-        return code;
-    if (count > DEVICE_CLOCKS_MAX)
-        count = DEVICE_CLOCKS_MAX;
-    qsort(clocks, count, sizeof clocks[0], highest_first);
-    for (unsigned i = 0; i < count && kept < maximum; i++) {
+    qsort(clocks, found, sizeof clocks[0], highest_first);
+    for (size_t i = 0; i < found && kept < maximum; i++) {
         if (clocks[i] > 0 && (kept == 0 || clocks[i] != clocks_mhz[kept - 1]))
             clocks_mhz[kept++] = clocks[i];
     }
@@ -56,20 +31,72 @@ int nvml_clocks_read(const struct nvml_calls *call, struct nvml_device *handle, 
     return kept > 0 ? NVML_SUCCESS : NVML_NO_DATA;
 }
 
-static int set_ceiling(const struct nvml_calls *call, struct nvml_device *handle, int64_t ceiling_mhz)
+int nvml_memory_clocks_read(const struct nvml_calls *call, struct nvml_device *handle, int64_t *clocks_mhz,
+                            size_t maximum, size_t *out_count)
 {
-    int64_t clocks_mhz[DEVICE_CLOCKS_MAX];
-    size_t count = 0;
-    int code;
+    unsigned clocks[MEMORY_CLOCKS_MAX], count = MEMORY_CLOCKS_MAX;
+    int code =
+        call->memory_clocks != NULL ? call->memory_clocks(handle, &count, clocks) : NVML_FUNCTION_NOT_FOUND;
 
-    if (call->lock_clocks == NULL || call->unlock_clocks == NULL)
-        return NVML_FUNCTION_NOT_FOUND;
-    if (ceiling_mhz == 0)
-        return call->unlock_clocks(handle);
-    code = nvml_clocks_read(call, handle, clocks_mhz, DEVICE_CLOCKS_MAX, &count);
     if (code != NVML_SUCCESS)
         return code;
-    return call->lock_clocks(handle, (unsigned)clocks_mhz[count - 1], (unsigned)ceiling_mhz);
+    return sort(clocks, count < MEMORY_CLOCKS_MAX ? count : MEMORY_CLOCKS_MAX, clocks_mhz, maximum,
+                out_count);
+}
+
+/* With the highest memory clock, all of the GPU's clocks are available. */
+int nvml_clocks_read(const struct nvml_calls *call, struct nvml_device *handle, int64_t *clocks_mhz,
+                     size_t maximum, size_t *out_count)
+{
+    unsigned clocks[DEVICE_CLOCKS_MAX], count = DEVICE_CLOCKS_MAX;
+    int64_t memory_mhz;
+    size_t one;
+    int code;
+
+    if (call->gpu_clocks == NULL)
+        return NVML_FUNCTION_NOT_FOUND;
+    code = nvml_memory_clocks_read(call, handle, &memory_mhz, 1, &one);
+    if (code == NVML_SUCCESS)
+        code = call->gpu_clocks(handle, (unsigned)memory_mhz, &count, clocks);
+    if (code != NVML_SUCCESS)
+        return code;
+    return sort(clocks, count < DEVICE_CLOCKS_MAX ? count : DEVICE_CLOCKS_MAX, clocks_mhz, maximum,
+                out_count);
+}
+
+/* The two functions of a clock; those of the memory came with Ampere. */
+static bool find_locks(const struct nvml_calls *call, enum quantity quantity,
+                       nvmlDeviceSetGpuLockedClocks_function **out_lock,
+                       nvmlDeviceResetGpuLockedClocks_function **out_unlock)
+{
+    bool is_memory = quantity == QUANTITY_MEMORY_CLOCK_CEILING;
+
+    *out_lock = is_memory ? call->lock_memory : call->lock_clocks;
+    *out_unlock = is_memory ? call->unlock_memory : call->unlock_clocks;
+    return *out_lock != NULL && *out_unlock != NULL;
+}
+
+int nvml_hold(const struct nvml_calls *call, struct nvml_device *handle, enum quantity quantity,
+              int64_t floor_mhz, int64_t ceiling_mhz)
+{
+    nvmlDeviceSetGpuLockedClocks_function *lock;
+    nvmlDeviceResetGpuLockedClocks_function *unlock;
+    int64_t clocks_mhz[DEVICE_CLOCKS_MAX];
+    size_t count = 0;
+    int code = NVML_SUCCESS;
+
+    if (!find_locks(call, quantity, &lock, &unlock))
+        return NVML_FUNCTION_NOT_FOUND;
+    if (ceiling_mhz == 0)
+        return unlock(handle);
+    if (floor_mhz == 0) {
+        code = (quantity == QUANTITY_MEMORY_CLOCK_CEILING ? nvml_memory_clocks_read : nvml_clocks_read)(
+            call, handle, clocks_mhz, DEVICE_CLOCKS_MAX, &count);
+        floor_mhz = code == NVML_SUCCESS ? clocks_mhz[count - 1] : 0;
+    }
+    if (floor_mhz > ceiling_mhz)
+        floor_mhz = ceiling_mhz;
+    return code == NVML_SUCCESS ? lock(handle, (unsigned)floor_mhz, (unsigned)ceiling_mhz) : code;
 }
 
 int nvml_set_value(const struct nvml_calls *call, struct nvml_device *handle, enum quantity quantity,
@@ -80,7 +107,7 @@ int nvml_set_value(const struct nvml_calls *call, struct nvml_device *handle, en
     if (quantity == QUANTITY_PERSISTENCE && call->set_persistence != NULL)
         return call->set_persistence(handle, value != 0 ? NVML_ENABLED : NVML_DISABLED);
     if (quantity == QUANTITY_CLOCK_CEILING)
-        return set_ceiling(call, handle, value);
+        return nvml_hold(call, handle, quantity, 0, value);
     return NVML_FUNCTION_NOT_FOUND;
 }
 
@@ -88,7 +115,28 @@ struct wording {
     char what[64], command[32]; /* "power limit to 250 W"; the option of nvidia-smi */
 };
 
-static void word(enum quantity quantity, int64_t value, struct wording *out)
+static void word_clock(enum quantity quantity, int64_t ceiling_mhz, int64_t floor_mhz, struct wording *out)
+{
+    bool is_memory = quantity == QUANTITY_MEMORY_CLOCK_CEILING;
+    const char *clock = is_memory ? "memory" : "GPU";
+    char letter = is_memory ? 'm' : 'g';
+
+    if (ceiling_mhz == 0) {
+        snprintf(out->what, sizeof out->what, "%s clock free", clock);
+        snprintf(out->command, sizeof out->command, "-r%cc", letter);
+        return;
+    }
+    if (floor_mhz != 0)
+        snprintf(out->what, sizeof out->what, "%s clock to %lld to %lld MHz", clock, (long long)floor_mhz,
+                 (long long)ceiling_mhz);
+    else
+        snprintf(out->what, sizeof out->what, "ceiling on the %s clock to %lld MHz", clock,
+                 (long long)ceiling_mhz);
+    snprintf(out->command, sizeof out->command, "-l%cc %lld,%lld", letter, (long long)floor_mhz,
+             (long long)ceiling_mhz);
+}
+
+static void word(enum quantity quantity, int64_t value, int64_t floor_mhz, struct wording *out)
 {
     if (quantity == QUANTITY_PERSISTENCE) {
         snprintf(out->what, sizeof out->what, "persistence mode to %s", value != 0 ? "on" : "off");
@@ -96,22 +144,18 @@ static void word(enum quantity quantity, int64_t value, struct wording *out)
     } else if (quantity == QUANTITY_POWER_LIMIT) {
         snprintf(out->what, sizeof out->what, "power limit to %g W", (double)value * 1e-3);
         snprintf(out->command, sizeof out->command, "-pl %g", (double)value * 1e-3);
-    } else if (value == 0) {
-        snprintf(out->what, sizeof out->what, "GPU clock free");
-        snprintf(out->command, sizeof out->command, "-rgc");
     } else {
-        snprintf(out->what, sizeof out->what, "ceiling on the GPU clock to %lld MHz", (long long)value);
-        snprintf(out->command, sizeof out->command, "-lgc 0,%lld", (long long)value);
+        word_clock(quantity, value, floor_mhz, out);
     }
 }
 
-int nvml_set_error(const struct device_info *info, enum quantity quantity, int64_t value, int code,
-                   struct fly_error *out_error)
+int nvml_set_error(const struct device_info *info, enum quantity quantity, int64_t value, int64_t floor_mhz,
+                   int code, struct fly_error *out_error)
 {
     char attempt[96], privileged[160], look[160];
     struct wording wording;
 
-    word(quantity, value, &wording);
+    word(quantity, value, floor_mhz, &wording);
     snprintf(attempt, sizeof attempt, "setting the %s", wording.what);
     snprintf(privileged, sizeof privileged, "nvidia-smi -i %s %s", info->uuid, wording.command);
     snprintf(look, sizeof look, "nvidia-smi -q -i %s", info->uuid);

@@ -17,6 +17,10 @@
 int nvml_clocks_read(const struct nvml_calls *call, struct nvml_device *handle, int64_t *clocks_mhz,
                      size_t maximum, size_t *out_count);
 
+/* Gives the clocks of its memory in the same way. */
+int nvml_memory_clocks_read(const struct nvml_calls *call, struct nvml_device *handle, int64_t *clocks_mhz,
+                            size_t maximum, size_t *out_count);
+
 /*
  * Sets a quantity, whose value was checked already. A ceiling on the clock locks the clocks
  * between the GPU's lowest and the ceiling, so that it idles as before; a ceiling of 0 lifts the
@@ -25,8 +29,17 @@ int nvml_clocks_read(const struct nvml_calls *call, struct nvml_device *handle, 
 int nvml_set_value(const struct nvml_calls *call, struct nvml_device *handle, enum quantity quantity,
                    int64_t value);
 
-/* Writes why the driver refused, and what to do; returns the error's code. */
-int nvml_set_error(const struct device_info *info, enum quantity quantity, int64_t value, int code,
-                   struct fly_error *out_error);
+/*
+ * Holds the GPU's or the memory's clock between two that were checked already; a floor of 0 is the lowest
+ * clock, and a ceiling of 0 frees the clock.
+ */
+int nvml_hold(const struct nvml_calls *call, struct nvml_device *handle, enum quantity quantity,
+              int64_t floor_mhz, int64_t ceiling_mhz);
+
+/*
+ * Writes why the driver refused, and what to do; returns the error's code. `floor_mhz` of a clock; 0: none.
+ */
+int nvml_set_error(const struct device_info *info, enum quantity quantity, int64_t value, int64_t floor_mhz,
+                   int code, struct fly_error *out_error);
 
 #endif

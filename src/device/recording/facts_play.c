@@ -48,11 +48,12 @@ static int play_processes(const struct device *device, unsigned kinds, struct de
     return codes[played->processes];
 }
 
-static int play_clocks(const struct device *device, int64_t *clocks_mhz, size_t maximum, size_t *out_count)
+static int play_clocks(const struct device *device, enum quantity quantity, int64_t *clocks_mhz,
+                       size_t maximum, size_t *out_count)
 {
     const struct facts_device *played = device->state;
 
-    if (played->clock_count == 0)
+    if (played->clock_count == 0 || quantity != QUANTITY_CLOCK_CEILING)
         return FLY_EUNSUPPORTED;
     *out_count = played->clock_count < maximum ? played->clock_count : maximum;
     for (size_t i = 0; i < *out_count; i++)

@@ -8,24 +8,30 @@
 #define OPERATION_FACTS(name, text, parameter) {text, parameter},
 const struct operation_facts operation_facts[OPERATION_COUNT] = {OPERATION_MAP(OPERATION_FACTS)};
 
-/* A ceiling holds the clock between the lowest possible one and itself. */
-static int hold_clock(const struct device *device, int64_t ceiling_mhz, struct operation_call *call,
-                      struct fly_error *out_error)
+/* A ceiling without a floor holds the clock between the lowest possible one and itself. */
+static int hold_clock(const struct device *device, enum quantity quantity, const struct setting *value,
+                      struct operation_call *call, struct fly_error *out_error)
 {
+    bool is_memory = quantity == QUANTITY_MEMORY_CLOCK_CEILING, resets = value->number == 0;
     int64_t clocks_mhz[DEVICE_CLOCKS_MAX];
     size_t count = 0;
     int code = 0;
 
-    call->operation = ceiling_mhz == 0 ? OPERATION_RESET_GPU_LOCKED_CLOCKS : OPERATION_SET_GPU_LOCKED_CLOCKS;
-    if (ceiling_mhz != 0)
-        code = device_clocks(device, clocks_mhz, DEVICE_CLOCKS_MAX, &count, out_error);
+    if (is_memory)
+        call->operation = resets ? OPERATION_RESET_MEM_LOCKED_CLOCKS : OPERATION_SET_MEM_LOCKED_CLOCKS;
+    else
+        call->operation = resets ? OPERATION_RESET_GPU_LOCKED_CLOCKS : OPERATION_SET_GPU_LOCKED_CLOCKS;
+    call->min_clock_mhz = value->floor_mhz;
+    call->max_clock_mhz = value->number;
+    if (resets || value->floor_mhz != 0)
+        return 0;
+    code = device_clocks_of(device, quantity, clocks_mhz, DEVICE_CLOCKS_MAX, &count, out_error);
     if (code == 0 && count > 0)
-        call->min_clock_mhz = clocks_mhz[count - 1];
-    call->max_clock_mhz = ceiling_mhz;
+        call->min_clock_mhz = clocks_mhz[count - 1] < value->number ? clocks_mhz[count - 1] : value->number;
     return code;
 }
 
-int operation_for(const struct device *device, enum quantity quantity, int64_t value,
+int operation_for(const struct device *device, enum quantity quantity, const struct setting *value,
                   struct operation_call *out_call, struct fly_error *out_error)
 {
     struct operation_call call = {.gpu = &device->info};
@@ -34,14 +40,15 @@ int operation_for(const struct device *device, enum quantity quantity, int64_t v
     switch (quantity) {
     case QUANTITY_POWER_LIMIT:
         call.operation = OPERATION_SET_POWER_LIMIT;
-        call.limit_mw = value;
+        call.limit_mw = value->number;
         break;
     case QUANTITY_PERSISTENCE:
         call.operation = OPERATION_SET_PERSISTENCE_MODE;
-        call.enabled = value;
+        call.enabled = value->number;
         break;
     case QUANTITY_CLOCK_CEILING:
-        code = hold_clock(device, value, &call, out_error);
+    case QUANTITY_MEMORY_CLOCK_CEILING:
+        code = hold_clock(device, quantity, value, &call, out_error);
         break;
     default:
         return error_set(out_error, FLY_EUNSUPPORTED, "the %s of GPU %u can be set by its driver alone",

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "device/device.h"
+#include "device/setting.h"
 
 /*
  * What a site's commands and the public daemon can do to a GPU, by the names that both use for
@@ -47,7 +47,7 @@ struct operation_call {
  * Gives the operation that brings a knob to that value; FLY_EUNSUPPORTED for knobs that only a
  * driver turns.
  */
-int operation_for(const struct device *device, enum quantity quantity, int64_t value,
+int operation_for(const struct device *device, enum quantity quantity, const struct setting *value,
                   struct operation_call *out_call, struct fly_error *out_error);
 
 /* Returns the operation of that name, or -1. */

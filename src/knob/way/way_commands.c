@@ -171,7 +171,7 @@ static int commands_set(struct site *site, const struct device *device, enum qua
     if (site->commands == NULL)
         code = command_file_load(site->places[WAY_COMMANDS], &site->commands, out_error);
     if (code == 0)
-        code = operation_for(device, quantity, value->number, &call, out_error);
+        code = operation_for(device, quantity, value, &call, out_error);
     if (code < 0 || site->commands == NULL || call.operation >= OPERATION_COUNT)
         return code;
     offer = &site->commands->operations[call.operation];

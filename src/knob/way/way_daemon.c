@@ -205,7 +205,7 @@ static int daemon_set(struct site *site, const struct device *device, enum quant
     char token[TOKEN_MAX], header[HEADER_MAX] = "";
     struct operation_call call;
     unsigned id = 0;
-    int code = operation_for(device, quantity, value->number, &call, out_error);
+    int code = operation_for(device, quantity, value, &call, out_error);
 
     if (code < 0)
         return code;

@@ -16,8 +16,9 @@ static const double trusted_s = 10;
 
 /* What a session is asked to do; what stays as it is has no value. */
 struct step {
-    int64_t limit_mw;                     /* 0: stays */
-    int64_t ceiling_mhz;                  /* 0: stays; KNOB_NO_CEILING: is lifted */
+    int64_t limit_mw;               /* 0: stays */
+    bool turns_clock, turns_memory; /* otherwise they stay */
+    struct clock_range clock, memory;
     int64_t level;                        /* KNOB_NO_LEVEL: stays */
     int64_t persistence;                  /* -1: stays */
     const struct workload_set *workloads; /* NULL: stay */
@@ -62,16 +63,12 @@ static char *value_text(const struct lease_wish *wish, enum quantity quantity, c
     text[0] = '\0';
     if (!asks(wish, quantity))
         return text;
-    if (quantity == QUANTITY_POWER_LIMIT)
-        snprintf(text, AUDIT_VALUE_MAX, "%" PRId64, wish->limit_mw);
-    else if (quantity == QUANTITY_CLOCK_CEILING)
-        snprintf(text, AUDIT_VALUE_MAX, "%" PRId64, wish->ceiling_mhz);
-    else if (quantity == QUANTITY_PERSISTENCE)
-        snprintf(text, AUDIT_VALUE_MAX, "%" PRId64, wish->persistence);
+    if (quantity == QUANTITY_WORKLOADS)
+        snprintf(text, AUDIT_VALUE_MAX, "%.90s", workload_text(&wish->workloads, list));
     else if (quantity == QUANTITY_PERFORMANCE_LEVEL)
         snprintf(text, AUDIT_VALUE_MAX, "%s", device_level_word(wish->level));
     else
-        snprintf(text, AUDIT_VALUE_MAX, "%.90s", workload_text(&wish->workloads, list));
+        snprintf(text, AUDIT_VALUE_MAX, "%" PRId64, lease_wish_value(wish, quantity));
     return text;
 }
 
@@ -115,6 +112,15 @@ static void log_turns(const struct hand *hand, const struct lease_wish *from, co
     }
 }
 
+/* Between which clocks a wish holds one; what it does not ask for is 0, none. */
+static struct clock_range range_of(const struct lease_wish *wish, enum quantity floor, enum quantity ceiling)
+{
+    return (struct clock_range){
+        .floor_mhz = asks(wish, floor) ? lease_wish_value(wish, floor) : 0,
+        .ceiling_mhz = asks(wish, ceiling) ? lease_wish_value(wish, ceiling) : 0,
+    };
+}
+
 /* The step from one wish to another: what the second does not ask for goes back. */
 static struct step step_between(const struct lease_wish *from, const struct lease_wish *to,
                                 const struct lease_wish *before)
@@ -132,8 +138,10 @@ static struct step step_between(const struct lease_wish *from, const struct leas
     }
     if ((either & QUANTITY_BIT(QUANTITY_POWER_LIMIT)) != 0)
         step.limit_mw = goal.limit_mw;
-    if ((either & QUANTITY_BIT(QUANTITY_CLOCK_CEILING)) != 0)
-        step.ceiling_mhz = asks(to, QUANTITY_CLOCK_CEILING) ? goal.ceiling_mhz : KNOB_NO_CEILING;
+    step.turns_clock = (either & LEASE_GPU_CLOCK) != 0;
+    step.clock = range_of(to, QUANTITY_CLOCK_FLOOR, QUANTITY_CLOCK_CEILING);
+    step.turns_memory = (either & LEASE_MEMORY_CLOCK) != 0;
+    step.memory = range_of(to, QUANTITY_MEMORY_CLOCK_FLOOR, QUANTITY_MEMORY_CLOCK_CEILING);
     if ((either & QUANTITY_BIT(QUANTITY_PERFORMANCE_LEVEL)) != 0)
         step.level = goal.level;
     if ((either & QUANTITY_BIT(QUANTITY_PERSISTENCE)) != 0)
@@ -145,12 +153,15 @@ static struct step step_between(const struct lease_wish *from, const struct leas
 
 static int make_step(struct knob *knob, const struct step *step, struct fly_error *out_error)
 {
+    const struct clock_range *clock = &step->clock, *memory = &step->memory;
     int code = 0;
 
     if (step->limit_mw != 0 || step->workloads != NULL || step->level != KNOB_NO_LEVEL)
         code = knob_set_several(knob, &step->limit_mw, &step->workloads, &step->level, out_error);
-    if (code == 0 && step->ceiling_mhz != 0)
-        code = knob_set_ceilings(knob, &step->ceiling_mhz, out_error);
+    if (code == 0 && step->turns_clock)
+        code = knob_set_clocks(knob, QUANTITY_CLOCK_CEILING, &clock, out_error);
+    if (code == 0 && step->turns_memory)
+        code = knob_set_clocks(knob, QUANTITY_MEMORY_CLOCK_CEILING, &memory, out_error);
     if (code == 0 && step->persistence >= 0)
         code = knob_set_persistence(knob, &step->persistence, out_error);
     return code;

@@ -107,16 +107,38 @@ static int not_found(const char *id, struct fly_error *out_error)
                      "there is no lease '%.40s', or it has ended; ask for a new one", id);
 }
 
+static int check_clock(const struct lease_wish *wish, enum quantity ceiling, enum quantity floor,
+                       struct fly_error *out_error)
+{
+    long long ceiling_mhz = lease_wish_value(wish, ceiling), floor_mhz = lease_wish_value(wish, floor);
+    bool has_ceiling = (wish->asked & QUANTITY_BIT(ceiling)) != 0,
+         has_floor = (wish->asked & QUANTITY_BIT(floor)) != 0;
+
+    if ((has_ceiling && ceiling_mhz <= 0) || (has_floor && floor_mhz <= 0))
+        return error_set(out_error, FLY_EUSAGE, "a %s of %lld MHz cannot be; give one above 0",
+                         quantity_facts[has_ceiling && ceiling_mhz <= 0 ? ceiling : floor].title,
+                         has_ceiling && ceiling_mhz <= 0 ? ceiling_mhz : floor_mhz);
+    if (has_ceiling && has_floor && floor_mhz > ceiling_mhz)
+        return error_set(out_error, FLY_EUSAGE,
+                         "a %s of %lld MHz cannot be above the ceiling of %lld MHz; give a lower one",
+                         quantity_facts[floor].title, floor_mhz, ceiling_mhz);
+    return 0;
+}
+
 static int check_wish(const struct lease_wish *wish, struct fly_error *out_error)
 {
+    int code;
+
     if (wish->asked == 0 || (wish->asked & ~(quantity_set)LEASE_QUANTITIES) != 0)
         return error_set(out_error, FLY_EUSAGE, "the lease asks for nothing that can be leased");
     if ((wish->asked & QUANTITY_BIT(QUANTITY_POWER_LIMIT)) != 0 && wish->limit_mw <= 0)
         return error_set(out_error, FLY_EUSAGE, "a power limit of %lld mW cannot be; give one above 0",
                          (long long)wish->limit_mw);
-    if ((wish->asked & QUANTITY_BIT(QUANTITY_CLOCK_CEILING)) != 0 && wish->ceiling_mhz <= 0)
-        return error_set(out_error, FLY_EUSAGE, "a ceiling of %lld MHz cannot be; give one above 0",
-                         (long long)wish->ceiling_mhz);
+    code = check_clock(wish, QUANTITY_CLOCK_CEILING, QUANTITY_CLOCK_FLOOR, out_error);
+    if (code == 0)
+        code = check_clock(wish, QUANTITY_MEMORY_CLOCK_CEILING, QUANTITY_MEMORY_CLOCK_FLOOR, out_error);
+    if (code < 0)
+        return code;
     if ((wish->asked & QUANTITY_BIT(QUANTITY_PERSISTENCE)) != 0 && wish->persistence != 0 &&
         wish->persistence != 1)
         return error_set(out_error, FLY_EUSAGE, "persistence mode is 0 or 1, not %lld",
@@ -337,16 +359,22 @@ void lease_table_visit(const struct lease_table *table, size_t gpu,
     }
 }
 
+static const enum quantity ordered[] = {QUANTITY_POWER_LIMIT, QUANTITY_CLOCK_CEILING, QUANTITY_CLOCK_FLOOR,
+                                        QUANTITY_MEMORY_CLOCK_CEILING, QUANTITY_MEMORY_CLOCK_FLOOR};
+
 /* Joins a lease's wish to the effect: of what has an order, the lower. */
 static void join(struct lease_wish *effect, const struct lease_ask *ask)
 {
     struct lease_wish wish = ask->wish;
 
     wish.limit_mw = lease_bounds_clip(&ask->bounds, wish.limit_mw);
-    if ((effect->asked & QUANTITY_BIT(QUANTITY_POWER_LIMIT)) != 0 && effect->limit_mw < wish.limit_mw)
-        wish.limit_mw = effect->limit_mw;
-    if ((effect->asked & QUANTITY_BIT(QUANTITY_CLOCK_CEILING)) != 0 && effect->ceiling_mhz < wish.ceiling_mhz)
-        wish.ceiling_mhz = effect->ceiling_mhz;
+    for (size_t i = 0; i < sizeof ordered / sizeof ordered[0]; i++) {
+        int64_t *number = lease_wish_number(&wish, ordered[i]);
+        int64_t before = lease_wish_value(effect, ordered[i]);
+
+        if ((effect->asked & QUANTITY_BIT(ordered[i])) != 0 && before < *number)
+            *number = before;
+    }
     lease_wish_add(effect, &wish);
 }
 
@@ -358,6 +386,13 @@ static void join_lease(void *state, const struct lease *lease)
     effect->leases++;
 }
 
+/* The floor of one lease may be above the ceiling of another; 0: it has none. */
+static void lower_floor(int64_t *floor_mhz, int64_t ceiling_mhz)
+{
+    if (ceiling_mhz > 0 && *floor_mhz > ceiling_mhz)
+        *floor_mhz = ceiling_mhz;
+}
+
 void lease_table_effect(const struct lease_table *table, size_t gpu, struct lease_effect *out_effect)
 {
     struct lease_effect effect = {.leases = 0};
@@ -365,5 +400,7 @@ void lease_table_effect(const struct lease_table *table, size_t gpu, struct leas
     lease_table_visit(table, gpu, join_lease, &effect);
     if ((effect.wish.asked & QUANTITY_BIT(QUANTITY_POWER_LIMIT)) != 0)
         effect.wish.limit_mw = lease_bounds_clip(&table->bounds[gpu], effect.wish.limit_mw);
+    lower_floor(&effect.wish.floor_mhz, effect.wish.ceiling_mhz);
+    lower_floor(&effect.wish.memory_floor_mhz, effect.wish.memory_ceiling_mhz);
     *out_effect = effect;
 }

@@ -32,9 +32,10 @@
  * If two leases are on one GPU, the rule decides:
  *
  *     LEASE_RULE_REFUSE   the later is refused
- *     LEASE_RULE_LOWER    the lower power limit and the lower ceiling on the clock win, whoever
- *                         came first. Profiles, levels and persistence mode have no order: a lease
- *                         that asks for another one than what is leased is refused.
+ *     LEASE_RULE_LOWER    the lower power limit, the lower ceiling on a clock and the lower floor under it
+ *                         win, whoever came first, and a floor above the ceiling becomes that. Profiles,
+ * levels and persistence mode have no order: a lease that asks for another one than what is leased is
+ * refused.
  */
 enum { LEASE_ID_MAX = 40, LEASE_NAME_MAX = 64, LEASE_GPUS_MAX = 64 };
 
@@ -45,19 +46,33 @@ struct boot_time {
 
 /* What can be leased. */
 enum {
-    LEASE_QUANTITIES = QUANTITY_BIT(QUANTITY_POWER_LIMIT) | QUANTITY_BIT(QUANTITY_CLOCK_CEILING) |
+    LEASE_GPU_CLOCK = QUANTITY_BIT(QUANTITY_CLOCK_FLOOR) | QUANTITY_BIT(QUANTITY_CLOCK_CEILING),
+    LEASE_MEMORY_CLOCK =
+        QUANTITY_BIT(QUANTITY_MEMORY_CLOCK_FLOOR) | QUANTITY_BIT(QUANTITY_MEMORY_CLOCK_CEILING),
+    LEASE_QUANTITIES = QUANTITY_BIT(QUANTITY_POWER_LIMIT) | LEASE_GPU_CLOCK | LEASE_MEMORY_CLOCK |
                        QUANTITY_BIT(QUANTITY_WORKLOADS) | QUANTITY_BIT(QUANTITY_PERFORMANCE_LEVEL) |
                        QUANTITY_BIT(QUANTITY_PERSISTENCE)
 };
 
-/* What a lease asks for. A member counts only if its quantity is in `asked`. */
+/*
+ * What a lease asks for. A member counts only if its quantity is in `asked`.
+ *
+ * A clock is held between a floor and a ceiling, each of which may be asked for alone: then the other is
+ * the clock's lowest, or its highest. "Lock the GPU's clock between 900 and 1200 MHz" is
+ *
+ *     struct lease_wish wish = {.asked = LEASE_GPU_CLOCK, .floor_mhz = 900, .ceiling_mhz = 1200};
+ *
+ * and freeing it again is leases_turn with LEASE_GPU_CLOCK in `dropped`, or a change to a wish without
+ * those bits. The memory's clock: LEASE_MEMORY_CLOCK, memory_floor_mhz and memory_ceiling_mhz.
+ */
 struct lease_wish {
-    quantity_set asked;  /* of LEASE_QUANTITIES */
-    int64_t limit_mw;    /* > 0 */
-    int64_t ceiling_mhz; /* > 0 */
-    int64_t level;       /* enum device_level */
-    int64_t persistence; /* 0 or 1 */
-    struct workload_set workloads;
+    quantity_set asked;                           /* of LEASE_QUANTITIES */
+    int64_t limit_mw;                             /* > 0; QUANTITY_POWER_LIMIT */
+    int64_t floor_mhz, ceiling_mhz;               /* > 0; QUANTITY_CLOCK_FLOOR, QUANTITY_CLOCK_CEILING */
+    int64_t memory_floor_mhz, memory_ceiling_mhz; /* > 0; those of MEMORY_CLOCK */
+    int64_t level;                                /* enum device_level; QUANTITY_PERFORMANCE_LEVEL */
+    int64_t persistence;                          /* 0 or 1; QUANTITY_PERSISTENCE */
+    struct workload_set workloads;                /* QUANTITY_WORKLOADS */
 };
 
 /* By whom a lease is held, and with what it ends. */
@@ -193,6 +208,10 @@ bool lease_holder_may(const struct lease_holder *one, const struct lease_holder 
 /* Writes who holds a lease, for people: "'flyball run', process 4711 of user 1000". */
 enum { LEASE_HOLDER_TEXT_MAX = 200 };
 char *lease_holder_text(const struct lease_holder *holder, char text[LEASE_HOLDER_TEXT_MAX]);
+
+/* Returns where a wish has the number of a quantity; NULL for QUANTITY_WORKLOADS, and what is no wish. */
+int64_t *lease_wish_number(struct lease_wish *wish, enum quantity quantity);
+int64_t lease_wish_value(const struct lease_wish *wish, enum quantity quantity); /* 0 for those */
 
 /* Returns whether two wishes are the same. */
 bool lease_wish_equals(const struct lease_wish *one, const struct lease_wish *other);

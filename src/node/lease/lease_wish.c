@@ -6,22 +6,41 @@
 #include "base/harmless.h"
 #include "node/lease/lease_table.h"
 
-static bool is_same(const struct lease_wish *one, const struct lease_wish *other, enum quantity quantity)
+int64_t *lease_wish_number(struct lease_wish *wish, enum quantity quantity)
 {
     switch (quantity) {
     case QUANTITY_POWER_LIMIT:
-        return one->limit_mw == other->limit_mw;
+        return &wish->limit_mw;
     case QUANTITY_CLOCK_CEILING:
-        return one->ceiling_mhz == other->ceiling_mhz;
+        return &wish->ceiling_mhz;
+    case QUANTITY_CLOCK_FLOOR:
+        return &wish->floor_mhz;
+    case QUANTITY_MEMORY_CLOCK_CEILING:
+        return &wish->memory_ceiling_mhz;
+    case QUANTITY_MEMORY_CLOCK_FLOOR:
+        return &wish->memory_floor_mhz;
     case QUANTITY_PERFORMANCE_LEVEL:
-        return one->level == other->level;
+        return &wish->level;
     case QUANTITY_PERSISTENCE:
-        return one->persistence == other->persistence;
-    case QUANTITY_WORKLOADS:
-        return workload_equals(&one->workloads, &other->workloads);
+        return &wish->persistence;
     default:
-        return true;
+        return NULL;
     }
+}
+
+int64_t lease_wish_value(const struct lease_wish *wish, enum quantity quantity)
+{
+    struct lease_wish copy = *wish;
+    const int64_t *number = lease_wish_number(&copy, quantity);
+
+    return number != NULL ? *number : 0;
+}
+
+static bool is_same(const struct lease_wish *one, const struct lease_wish *other, enum quantity quantity)
+{
+    return quantity == QUANTITY_WORKLOADS
+               ? workload_equals(&one->workloads, &other->workloads)
+               : lease_wish_value(one, quantity) == lease_wish_value(other, quantity);
 }
 
 bool lease_wish_agrees(const struct lease_wish *one, const struct lease_wish *other, quantity_set among)
@@ -42,14 +61,12 @@ bool lease_wish_equals(const struct lease_wish *one, const struct lease_wish *ot
 
 void lease_wish_add(struct lease_wish *wish, const struct lease_wish *added)
 {
-    if ((added->asked & QUANTITY_BIT(QUANTITY_POWER_LIMIT)) != 0)
-        wish->limit_mw = added->limit_mw;
-    if ((added->asked & QUANTITY_BIT(QUANTITY_CLOCK_CEILING)) != 0)
-        wish->ceiling_mhz = added->ceiling_mhz;
-    if ((added->asked & QUANTITY_BIT(QUANTITY_PERFORMANCE_LEVEL)) != 0)
-        wish->level = added->level;
-    if ((added->asked & QUANTITY_BIT(QUANTITY_PERSISTENCE)) != 0)
-        wish->persistence = added->persistence;
+    for (int i = 0; i < QUANTITY_NAMED_COUNT; i++) {
+        int64_t *number = lease_wish_number(wish, (enum quantity)i);
+
+        if ((added->asked & QUANTITY_BIT(i)) != 0 && number != NULL)
+            *number = lease_wish_value(added, (enum quantity)i);
+    }
     if ((added->asked & QUANTITY_BIT(QUANTITY_WORKLOADS)) != 0)
         wish->workloads = added->workloads;
     wish->asked |= added->asked;

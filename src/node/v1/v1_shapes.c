@@ -56,11 +56,16 @@ const struct shape shape_v1_gpus = {SHAPE_OF(v1_gpus, gpus_rows)};
 
 /* The members of a wish, within a struct that has it as `wish`. */
 /* clang-format off */
+#define WISH_CLOCK(type, member) \
+    {SHAPE_AT_AS(#member, type, wish.member), SHAPE_IS_NUMBER(SHAPE_FROM_1), .highest = 1e5, \
+     .need = SHAPE_SPARING, .null = SHAPE_UNKNOWN}
 #define WISH_ROWS(type) \
     {SHAPE_AT_AS("power_limit_w", type, wish.power_limit_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0), .highest = 1e5, \
      .need = SHAPE_SPARING, .null = SHAPE_UNKNOWN}, \
-    {SHAPE_AT_AS("clock_ceiling_mhz", type, wish.clock_ceiling_mhz), SHAPE_IS_NUMBER(SHAPE_FROM_1), .highest = 1e5, \
-     .need = SHAPE_SPARING, .null = SHAPE_UNKNOWN}, \
+    WISH_CLOCK(type, clock_floor_mhz), \
+    WISH_CLOCK(type, clock_ceiling_mhz), \
+    WISH_CLOCK(type, memory_clock_floor_mhz), \
+    WISH_CLOCK(type, memory_clock_ceiling_mhz), \
     {SHAPE_AT_AS("performance_level", type, wish.performance_level), SHAPE_IS_TEXT(SHORT), .need = SHAPE_SPARING, \
      .null = SHAPE_OR_NULL}, \
     {SHAPE_AT_AS("persistence_mode", type, wish.persistence_mode), SHAPE_IS_BOOL, SHAPE_IF(type, wish.has_persistence)}, \
@@ -165,6 +170,14 @@ static int take_profiles(const char *text, struct lease_wish *wish, struct fly_e
     return 0;
 }
 
+static void take_clock(double clock_mhz, enum quantity quantity, struct lease_wish *wish)
+{
+    if (isnan(clock_mhz))
+        return;
+    *lease_wish_number(wish, quantity) = llround(clock_mhz);
+    wish->asked |= QUANTITY_BIT(quantity);
+}
+
 int v1_wish_take(const struct v1_wish *from, struct lease_wish *out_wish, struct fly_error *out_error)
 {
     struct lease_wish wish = {.asked = 0};
@@ -174,10 +187,10 @@ int v1_wish_take(const struct v1_wish *from, struct lease_wish *out_wish, struct
         wish.limit_mw = llround(from->power_limit_w * 1e3);
         wish.asked |= QUANTITY_BIT(QUANTITY_POWER_LIMIT);
     }
-    if (!isnan(from->clock_ceiling_mhz)) {
-        wish.ceiling_mhz = llround(from->clock_ceiling_mhz);
-        wish.asked |= QUANTITY_BIT(QUANTITY_CLOCK_CEILING);
-    }
+    take_clock(from->clock_floor_mhz, QUANTITY_CLOCK_FLOOR, &wish);
+    take_clock(from->clock_ceiling_mhz, QUANTITY_CLOCK_CEILING, &wish);
+    take_clock(from->memory_clock_floor_mhz, QUANTITY_MEMORY_CLOCK_FLOOR, &wish);
+    take_clock(from->memory_clock_ceiling_mhz, QUANTITY_MEMORY_CLOCK_CEILING, &wish);
     if (from->has_persistence) {
         wish.persistence = from->persistence_mode;
         wish.asked |= QUANTITY_BIT(QUANTITY_PERSISTENCE);
@@ -188,7 +201,8 @@ int v1_wish_take(const struct v1_wish *from, struct lease_wish *out_wish, struct
         code = take_profiles(from->workload_profiles, &wish, out_error);
     if (code == 0 && wish.asked == 0)
         code = error_set(out_error, FLY_EUSAGE,
-                         "nothing is asked for; give power_limit_w, clock_ceiling_mhz, performance_level, "
+                         "nothing is asked for; give power_limit_w, clock_ceiling_mhz, clock_floor_mhz, "
+                         "memory_clock_ceiling_mhz, memory_clock_floor_mhz, performance_level, "
                          "persistence_mode or workload_profiles");
     if (code == 0)
         *out_wish = wish;
@@ -200,11 +214,19 @@ static bool asks(const struct lease_wish *wish, enum quantity quantity)
     return (wish->asked & QUANTITY_BIT(quantity)) != 0;
 }
 
+static double number_of(const struct lease_wish *wish, enum quantity quantity, double factor)
+{
+    return asks(wish, quantity) ? (double)lease_wish_value(wish, quantity) * factor : NAN;
+}
+
 void v1_wish_of(const struct lease_wish *from, char profiles[WORKLOAD_TEXT_MAX], struct v1_wish *out_wish)
 {
     *out_wish = (struct v1_wish){
-        .power_limit_w = asks(from, QUANTITY_POWER_LIMIT) ? (double)from->limit_mw * 1e-3 : NAN,
-        .clock_ceiling_mhz = asks(from, QUANTITY_CLOCK_CEILING) ? (double)from->ceiling_mhz : NAN,
+        .power_limit_w = number_of(from, QUANTITY_POWER_LIMIT, 1e-3),
+        .clock_floor_mhz = number_of(from, QUANTITY_CLOCK_FLOOR, 1),
+        .clock_ceiling_mhz = number_of(from, QUANTITY_CLOCK_CEILING, 1),
+        .memory_clock_floor_mhz = number_of(from, QUANTITY_MEMORY_CLOCK_FLOOR, 1),
+        .memory_clock_ceiling_mhz = number_of(from, QUANTITY_MEMORY_CLOCK_CEILING, 1),
         .performance_level = asks(from, QUANTITY_PERFORMANCE_LEVEL) ? device_level_word(from->level) : NULL,
         .has_persistence = asks(from, QUANTITY_PERSISTENCE),
         .persistence_mode = from->persistence != 0,

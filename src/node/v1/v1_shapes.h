@@ -43,8 +43,9 @@ struct v1_gpus {
 
 /* A wish, as asked and as told. */
 struct v1_wish {
-    double power_limit_w, clock_ceiling_mhz; /* NAN: not asked for */
-    const char *performance_level;           /* NULL: not asked for */
+    double power_limit_w, clock_floor_mhz, clock_ceiling_mhz; /* NAN: not asked for */
+    double memory_clock_floor_mhz, memory_clock_ceiling_mhz;
+    const char *performance_level; /* NULL: not asked for */
     bool has_persistence, persistence_mode;
     const char *workload_profiles; /* "MAX_Q,MEMORY"; "none" for none of them; NULL: not asked for */
 };

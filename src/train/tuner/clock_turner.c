@@ -116,7 +116,8 @@ static int standing(void *data, double *out_ceiling_mhz, struct fly_error *out_e
         if (report->ceiling_mhz == 0)
             continue;
         standing_mhz = report->ceiling_mhz;
-        if (clock_mhz != 0 || !ceiling_may_stand(turner->devices[i], report->ceiling_mhz, &clock_mhz)) {
+        if (clock_mhz != 0 ||
+            !ceiling_may_stand(turner->devices[i], QUANTITY_CLOCK_CEILING, report->ceiling_mhz, &clock_mhz)) {
             standing_mhz = clock_mhz;
             break;
         }
