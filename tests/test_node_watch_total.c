@@ -118,8 +118,17 @@ static void test_file(void **state)
           .unknown_s = 1.5,
           .resets = 2,
           .counts = true,
-          .counter_uj = UINT64_MAX}},
-        {"GPU-2", {.energy_uj = 0}},
+          .counter_uj = UINT64_MAX},
+         {.idle_s = 1.5,
+          .idle_known_s = 2.5,
+          .idle_j = 30.25,
+          .idle_known_j = 40.0,
+          .capped_s = 5.0,
+          .heat_s = 6.0,
+          .brake_s = 7.0,
+          .held_s = 8.0,
+          .throttle_known_s = 9.125}},
+        {"GPU-2", {.energy_uj = 0}, {.idle_s = 0}},
     };
     char path[] = "/tmp/flyball-watch-XXXXXX", boot[WATCH_BOOT_MAX];
     int file = mkstemp(path);
@@ -138,6 +147,7 @@ static void test_file(void **state)
     assert_true(read[0].total.energy_uj == 81230000000 && read[0].total.unobserved_uj == 7 &&
                 read[0].total.unknown_s == 1.5 && read[0].total.resets == 2 && read[0].total.counts &&
                 read[0].total.counter_uj == UINT64_MAX);
+    assert_memory_equal(&read[0].shares, &saved[0].shares, sizeof saved[0].shares);
     assert_false(read[1].total.counts);
     assert_int_equal(watch_state_read(path, read, 1, &count, boot, &error), FLY_EDATA);
     unlink(path);
@@ -145,11 +155,32 @@ static void test_file(void **state)
     assert_int_equal(count, 0);
 }
 
+/* What a daemon before this one wrote: no shares. */
+static void test_first_version(void **state)
+{
+    struct watch_saved read[2];
+    char boot[WATCH_BOOT_MAX];
+    size_t count;
+
+    (void)state;
+    assert_int_equal(watch_state_parse("flyball.watch.totals/1 boot b\nGPU-1 9 2 0.5 3 7\nGPU-2 1 0 0 0 -\n",
+                                       "totals", read, 2, &count, boot, NULL),
+                     0);
+    assert_int_equal(count, 2);
+    assert_string_equal(boot, "b");
+    assert_true(read[0].total.energy_uj == 9 && read[0].total.counter_uj == 7 && !read[1].total.counts);
+    assert_true(read[0].shares.idle_s == 0.0 && read[0].shares.throttle_known_s == 0.0);
+}
+
 static void test_damaged(void **state)
 {
     static const char *const texts[] = {
         "",
-        "flyball.watch.totals/2 boot a\n",
+        "flyball.watch.totals/3 boot a\n",
+        "flyball.watch.totals/2 boot a\nGPU-1 1 0 0 0 5\n", /* without shares */
+        "flyball.watch.totals/2 boot a\nGPU-1 1 0 0 0 5 1 1 1 1 1 1 1 1 -1\n",
+        "flyball.watch.totals/2 boot a\nGPU-1 1 0 0 0 5 1 1 1 1 1 1 1 1 inf\n",
+        "flyball.watch.totals/2 boot a\nGPU-1 1 0 0 0 5 1 1 1 1 1 1 1 1 1 1\n",
         "flyball.watch.totals/1 boot a\nGPU-1 1\n",
         "flyball.watch.totals/1 boot a\nGPU-1 1 2 0 0 5\n", /* more unobserved than all */
         "flyball.watch.totals/1 boot a\nGPU-1 1 0 nan 0 5\n",
@@ -177,7 +208,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counter), cmocka_unit_test(test_power), cmocka_unit_test(test_power_adds_up),
-        cmocka_unit_test(test_resume),  cmocka_unit_test(test_file),  cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_resume),  cmocka_unit_test(test_file),  cmocka_unit_test(test_first_version),
+        cmocka_unit_test(test_damaged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

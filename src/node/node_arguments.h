@@ -19,6 +19,7 @@ enum node_mode {
     MODE_HELP,
     MODE_MANUAL,
     MODE_MARKDOWN,
+    MODE_QUANTITIES,
     MODE_COUNT
 };
 

@@ -212,6 +212,7 @@ int daemon_open(const struct config *config, struct daemon *out_daemon, struct f
     int code;
 
     *daemon = (struct daemon){.config = config};
+    own_energy_init(&daemon->own);
     daemon_device_options(config, &daemon->devices, &daemon->knob);
     code = open_watch(daemon, out_error);
     daemon->hands = code == 0 ? count_hands(daemon->watch) : 0;
@@ -264,5 +265,6 @@ void daemon_close(struct daemon *daemon, double most_s)
         audit_close(daemon->audit);
     if (daemon->watch != NULL)
         watch_close(daemon->watch);
+    own_energy_deinit(&daemon->own);
     *daemon = (struct daemon){.config = NULL};
 }

@@ -8,6 +8,7 @@
 #include "node/lease/leases.h"
 #include "node/node_config.h"
 #include "node/public/node_public.h"
+#include "node/own_energy.h"
 #include "node/v1/node_v1.h"
 #include "node/watch/watch.h"
 
@@ -37,6 +38,7 @@ struct daemon {
     struct admit *admit;
     struct node_v1 *v1;
     struct node_public *public;
+    struct own_energy own;
 };
 
 int daemon_open(const struct config *config, struct daemon *out_daemon, struct fly_error *out_error);

@@ -248,6 +248,7 @@ int main(int argc, char **argv)
         [MODE_HELP] = node_reference_help,
         [MODE_MANUAL] = node_reference_manual,
         [MODE_MARKDOWN] = node_reference_markdown,
+        [MODE_QUANTITIES] = node_reference_quantities,
     };
     struct node_arguments arguments;
     struct fly_error error = {.text = ""};

@@ -3,10 +3,14 @@
 
 #include <string.h>
 
+#include "cli/frame/help.h"
 #include "cli/frame/help_parts.h"
 #include "cli/frame/value.h"
 #include "cli/kit/mdoc.h"
+#include "http/process_metrics.h"
+#include "http/traffic.h"
 #include "node/node_arguments.h"
+#include "node/node_figures.h"
 #include "node/node_settings.h"
 
 enum { FACTS_MAX = 1 << 12 };
@@ -167,4 +171,13 @@ void node_reference_markdown(struct buffer *out)
     buffer_puts(out, "\n| key of a rule | default | meaning |\n| --- | --- | --- |\n");
     for (int i = 0; i < RULE_KEYS; i++)
         put_markdown_row(&node_rule_keys[i], NULL, out);
+}
+
+void node_reference_quantities(struct buffer *out)
+{
+    static const struct quantities *const tables[] = {&watch_quantities,   &node_gpu_quantities,
+                                                      &node_quantities,    &own_energy_quantities,
+                                                      &traffic_quantities, &process_quantities};
+
+    help_quantities_tables(tables, sizeof tables / sizeof tables[0], out);
 }

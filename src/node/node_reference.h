@@ -5,13 +5,14 @@
 #include "base/buffer.h"
 
 /*
- * What the tables of settings and modes say, in three forms; each appends to `out`, whose `error`
+ * What the tables of settings, modes and figures say, in their forms; each appends to `out`, whose `error`
  * the caller checks.
  */
 enum { NODE_REFERENCE_MAX = 1 << 20 };
 
-void node_reference_help(struct buffer *out);     /* for the terminal */
-void node_reference_manual(struct buffer *out);   /* flyballd.8, in mdoc */
-void node_reference_markdown(struct buffer *out); /* the tables of docs/flyballd.md */
+void node_reference_help(struct buffer *out);       /* for the terminal */
+void node_reference_manual(struct buffer *out);     /* flyballd.8, in mdoc */
+void node_reference_markdown(struct buffer *out);   /* the tables of docs/flyballd.md */
+void node_reference_quantities(struct buffer *out); /* the tables of docs/prometheus.md */
 
 #endif

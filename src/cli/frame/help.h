@@ -28,6 +28,9 @@ void help_markdown(const struct cli_program *program, struct buffer *out);
 /* The meaning of every figure that the commands print, as Markdown: docs/quantities.md. */
 void help_quantities(const struct cli_program *program, struct buffer *out);
 
+/* Tables of that page, "Of a device: ..."; those that follow each other and are of the same are one. */
+void help_quantities_tables(const struct quantities *const *tables, size_t count, struct buffer *out);
+
 /*
  * A manual page in mdoc: "flyball.1", "flyball-sim-job.1" for every command, "flyball.ini.5".
  * `system_path` is where this build looks for the system's file. FLY_ENOTFOUND for other pages.

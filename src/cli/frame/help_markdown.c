@@ -195,22 +195,28 @@ static void put_meaning(const struct meaning *meaning, struct buffer *out)
     buffer_puts(out, " |\n");
 }
 
-/* Equal tables are written once. */
-static void put_outputs(const struct cli_command *command, struct buffer *out)
+void help_quantities_tables(const struct quantities *const *tables, size_t count, struct buffer *out)
 {
     const char *of = "";
 
-    for (size_t i = 0; i < CLI_OUTPUTS_MAX && command->outputs[i] != NULL; i++) {
-        const struct quantities *quantities = command->outputs[i];
-
-        if (strcmp(quantities->of, of) != 0) {
-            of = quantities->of;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(tables[i]->of, of) != 0) {
+            of = tables[i]->of;
             buffer_printf(out, "%sOf %s:\n\n| Key | Unit | Type | Is a | Meaning |\n", i > 0 ? "\n" : "", of);
             buffer_puts(out, "| --- | --- | --- | --- | --- |\n");
         }
-        for (size_t k = 0; k < quantities->count; k++)
-            put_meaning(quantities_at(quantities, k), out);
+        for (size_t k = 0; k < tables[i]->count; k++)
+            put_meaning(quantities_at(tables[i], k), out);
     }
+}
+
+static void put_outputs(const struct cli_command *command, struct buffer *out)
+{
+    size_t count = 0;
+
+    while (count < CLI_OUTPUTS_MAX && command->outputs[count] != NULL)
+        count++;
+    help_quantities_tables(command->outputs, count, out);
     buffer_puts(out, "\n");
 }
 

@@ -35,6 +35,7 @@ static void see(struct hand *hand)
         seen->report = *knob_report(hand->knob, 0);
     seen->for_process = hand->for_process;
     seen->ready = hand->repaired;
+    seen->stuck = hand->stuck;
     seen->turned = hand->knob != NULL && (seen->report.state == KNOB_TURNED ||
                                           ((hand->made.asked & QUANTITY_BIT(QUANTITY_PERSISTENCE)) != 0 &&
                                            hand->made.persistence != hand->persistence_before));
@@ -147,6 +148,14 @@ static void look_after(struct hand *hand)
     pthread_mutex_unlock(&hand->leases->lock);
 }
 
+/* What counts of a repair; LEASES_EVENT_COUNT: nothing. */
+static const enum leases_event repair_events[REPAIR_END_COUNT] = {
+    [REPAIR_RESTORED] = LEASES_RESTORED,   [REPAIR_UNNEEDED] = LEASES_EVENT_COUNT,
+    [REPAIR_FOREIGN] = LEASES_FOREIGN,     [REPAIR_IN_USE] = LEASES_EVENT_COUNT,
+    [REPAIR_ABSENT] = LEASES_EVENT_COUNT,  [REPAIR_FAILED] = LEASES_RESTORE_FAILED,
+    [REPAIR_CORRUPT] = LEASES_EVENT_COUNT, [REPAIR_DISBELIEVED] = LEASES_EVENT_COUNT,
+};
+
 static void tell_repair(struct hand *hand, const struct repair *repair)
 {
     const struct audit_event event = {.what = AUDIT_REPAIR,
@@ -154,6 +163,8 @@ static void tell_repair(struct hand *hand, const struct repair *repair)
                                       .why = repair->text,
                                       .gpu = repair->uuid};
 
+    if (repair_events[repair->end] != LEASES_EVENT_COUNT)
+        atomic_fetch_add(&hand->events[repair_events[repair->end]], 1);
     leases_tell(hand->leases, "%s", repair->text);
     audit_write(hand->leases->options.audit, &event);
 }
@@ -163,7 +174,7 @@ static bool repair_now(struct hand *hand)
 {
     struct repair repairs[JOURNAL_KIND_COUNT];
     struct fly_error error;
-    bool is_done = true;
+    bool is_done = true, failed = false;
     int count;
 
     if (hand_borrow(hand, &error) < 0)
@@ -172,11 +183,14 @@ static bool repair_now(struct hand *hand)
     if (count < 0)
         leases_tell(hand->leases, "%s", error.text);
     for (int i = 0; i < count && i < JOURNAL_KIND_COUNT; i++) {
+        failed = failed || repairs[i].end == REPAIR_FAILED;
         is_done = is_done && repairs[i].end != REPAIR_FAILED && repairs[i].end != REPAIR_IN_USE;
         if (repairs[i].end != REPAIR_IN_USE)
             tell_repair(hand, &repairs[i]);
     }
-    return is_done && count >= 0;
+    is_done = is_done && count >= 0;
+    hand->stuck = failed || (hand->stuck && !is_done);
+    return is_done;
 }
 
 /* Puts back what earlier sessions left, if that is due. */

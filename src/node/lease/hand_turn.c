@@ -85,8 +85,8 @@ static struct lease_wish stood_before(const struct hand *hand, quantity_set aske
 }
 
 /* Logs what a step changed, one line for each knob. */
-static void log_turns(const struct hand *hand, const struct lease_wish *from, const struct lease_wish *to,
-                      int code, const struct fly_error *error)
+static void log_turns(struct hand *hand, const struct lease_wish *from, const struct lease_wish *to, int code,
+                      const struct fly_error *error)
 {
     struct lease_wish before = stood_before(hand, from->asked | to->asked), after = before;
     char values[2][AUDIT_VALUE_MAX];
@@ -107,8 +107,10 @@ static void log_turns(const struct hand *hand, const struct lease_wish *from, co
 
         value_text(&before, quantity, values[0]);
         value_text(&after, quantity, values[1]);
-        if (strcmp(values[0], values[1]) != 0)
-            audit_write(hand->leases->options.audit, &event);
+        if (strcmp(values[0], values[1]) == 0)
+            continue;
+        atomic_fetch_add(&hand->events[code < 0 ? LEASES_TURN_FAILED : LEASES_TURNED], 1);
+        audit_write(hand->leases->options.audit, &event);
     }
 }
 
@@ -289,6 +291,11 @@ static void log_back(struct hand *hand, const struct knob_report *report)
 
     if (hand->made.asked == 0 && !stuck && !foreign)
         return;
+    atomic_fetch_add(&hand->events[stuck     ? LEASES_RESTORE_FAILED
+                                   : foreign ? LEASES_FOREIGN
+                                             : LEASES_RESTORED],
+                     1);
+    hand->stuck = hand->stuck || stuck;
     if (stuck || foreign)
         leases_tell(hand->leases, "%s", report->error.text);
     audit_write(hand->leases->options.audit, &event);

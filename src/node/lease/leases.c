@@ -124,10 +124,12 @@ static int grant(struct leases *leases, const struct lease_ask *ask, struct hold
     if (ask->holder.pid != 0)
         tend(leases, id, holder);
     code = wait_for(leases, ask->gpus, leases_bump(leases, ask->gpus, true), leases->patience_s, out_error);
-    if (code == 0)
+    if (code == 0) {
+        atomic_fetch_add(&leases->granted, 1);
         code = lease_table_find(leases->table, id, lease, out_error);
-    else
+    } else {
         take_back(leases, &granted, code);
+    }
     return code;
 }
 
@@ -137,6 +139,8 @@ static void log_asked(struct leases *leases, enum audit_what what, const struct 
     const struct audit_event event = {
         .what = what, .code = code, .why = code < 0 ? error->text : NULL, .holder = holder, .lease = id};
 
+    if (code < 0)
+        leases_refuse(leases, code);
     audit_write(leases->options.audit, &event);
 }
 

@@ -50,23 +50,57 @@
  */
 struct leases;
 
-/* How a lease ended. */
-#define LEASE_END_MAP(X)                          \
-    X(GIVEN_BACK, "given back")                   \
-    X(CONNECTION, "its connection closed")        \
-    X(PROCESS, "its process ended")               \
-    X(LATE, "it was not renewed in time")         \
-    X(FOREIGN, "another program turned the knob") \
-    X(FAILED, "the knob could not be turned")     \
-    X(RELEASED, "the operator released the GPUs") \
-    X(CLOSED, "the daemon ends")
+/* How a lease ended: X(name, word for labels, text). */
+#define LEASE_END_MAP(X)                                      \
+    X(GIVEN_BACK, "given_back", "given back")                 \
+    X(CONNECTION, "connection", "its connection closed")      \
+    X(PROCESS, "process", "its process ended")                \
+    X(LATE, "late", "it was not renewed in time")             \
+    X(FOREIGN, "foreign", "another program turned the knob")  \
+    X(FAILED, "failed", "the knob could not be turned")       \
+    X(RELEASED, "released", "the operator released the GPUs") \
+    X(CLOSED, "closed", "the daemon ends")
 
-#define LEASE_END_ENUM(name, text) LEASE_END_##name,
+#define LEASE_END_ENUM(name, word, text) LEASE_END_##name,
 enum lease_end { LEASE_END_MAP(LEASE_END_ENUM) LEASE_END_COUNT };
 #undef LEASE_END_ENUM
 
-/* Returns "its process ended". */
+/* Returns "its process ended", and "process". */
 const char *lease_end_text(enum lease_end end);
+const char *lease_end_word(enum lease_end end);
+
+/* Why a lease, or a change of one, was refused: X(name, word for labels, error; 0: any other). */
+#define LEASE_REFUSAL_MAP(X)               \
+    X(CONFLICT, "conflict", FLY_ECONFLICT) \
+    X(RIGHTS, "rights", FLY_EPERM)         \
+    X(LIMIT, "limit", FLY_ELIMIT)          \
+    X(REQUEST, "request", FLY_EUSAGE)      \
+    X(BUSY, "busy", FLY_EBUSY)             \
+    X(DRIVER, "driver", FLY_EUNSURE)       \
+    X(OTHER, "other", 0)
+
+#define LEASE_REFUSAL_ENUM(name, word, code) LEASE_REFUSAL_##name,
+enum lease_refusal { LEASE_REFUSAL_MAP(LEASE_REFUSAL_ENUM) LEASE_REFUSAL_COUNT };
+#undef LEASE_REFUSAL_ENUM
+const char *lease_refusal_word(enum lease_refusal refusal);
+
+/* What happened since leases_open. */
+struct leases_counts {
+    size_t held; /* leases that are in force now */
+    uint64_t granted;
+    uint64_t refused[LEASE_REFUSAL_COUNT];
+    uint64_t ended[LEASE_END_COUNT];
+};
+
+/* What happened to the knobs of a GPU. */
+enum leases_event {
+    LEASES_TURNED, /* a knob was turned for a lease */
+    LEASES_TURN_FAILED,
+    LEASES_RESTORED, /* the GPU was put back: at the end of a session, or from the journal */
+    LEASES_RESTORE_FAILED,
+    LEASES_FOREIGN, /* another program turned a leased knob */
+    LEASES_EVENT_COUNT
+};
 
 /* Called by any thread, with no lock held; must not block, and must not call leases_*. */
 struct leases_listener {
@@ -105,9 +139,11 @@ struct lease_request {
 /* A GPU as its hand sees it. */
 struct leases_gpu {
     size_t leases;
-    bool ready;                /* what earlier sessions left is put back */
-    bool turned;               /* a knob stands elsewhere than before the leases */
-    bool for_process;          /* the holder itself has the lock */
+    bool ready;                          /* what earlier sessions left is put back */
+    bool turned;                         /* a knob stands elsewhere than before the leases */
+    bool for_process;                    /* the holder itself has the lock */
+    bool stuck;                          /* it could not be put back, which is tried again */
+    uint64_t events[LEASES_EVENT_COUNT]; /* since leases_open */
     double busy_s;             /* for how long the hand has been at one call; 0: it waits for work */
     struct lease_wish wish;    /* what its leases come to */
     struct knob_report report; /* of the session; state KNOB_DENIED and code 0 without one */
@@ -172,6 +208,11 @@ int leases_find(struct leases *leases, const char *id, struct lease *out_lease, 
 
 /* Gives a GPU as its hand sees it; never waits for a driver. */
 void leases_look(struct leases *leases, size_t gpu, struct leases_gpu *out_gpu);
+
+void leases_count(struct leases *leases, struct leases_counts *out_counts);
+
+/* Counts a request that was refused before it came here. */
+void leases_refuse(struct leases *leases, int code);
 
 /* New bounds of a GPU, and a new rule, when the configuration was read again; no lease is lost. */
 void leases_bound(struct leases *leases, size_t gpu, const struct lease_bounds *bounds);

@@ -217,7 +217,7 @@ int leases_find(struct leases *leases, const char *id, struct lease *out_lease, 
 
 void leases_look(struct leases *leases, size_t gpu, struct leases_gpu *out_gpu)
 {
-    const struct hand *hand = &leases->hands[gpu];
+    struct hand *hand = &leases->hands[gpu];
     struct lease_effect effect;
 
     pthread_mutex_lock(&leases->lock);
@@ -226,6 +226,8 @@ void leases_look(struct leases *leases, size_t gpu, struct leases_gpu *out_gpu)
     out_gpu->leases = effect.leases;
     out_gpu->wish = effect.wish;
     out_gpu->busy_s = hand->busy ? mono_elapsed_s(hand->busy_since, mono_now()) : 0;
+    for (size_t i = 0; i < LEASES_EVENT_COUNT; i++)
+        out_gpu->events[i] = atomic_load(&hand->events[i]);
     pthread_mutex_unlock(&leases->lock);
 }
 

@@ -60,6 +60,9 @@ struct hand {
     bool repaired;
     struct mono_time repair_after;
     struct lease newest; /* as in the job, for what happens between two */
+    bool stuck;
+
+    atomic_uint_fast64_t events[LEASES_EVENT_COUNT];
 };
 
 /* A process that is watched because it holds a lease. */
@@ -80,6 +83,7 @@ struct leases {
     size_t left_count; /* of threads that nobody waits for, the last of which frees */
     size_t maximum;
     struct tended *tended; /* `maximum` of them */
+    atomic_uint_fast64_t granted, refused[LEASE_REFUSAL_COUNT], lease_ends[LEASE_END_COUNT];
     size_t hand_count;
     struct hand hands[];
 };

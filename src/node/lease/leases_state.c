@@ -11,7 +11,7 @@
 enum { LINE_MAX_BYTES = 640 };
 
 static const char *const end_texts[] = {
-#define LEASE_END_TEXT(name, text) text,
+#define LEASE_END_TEXT(name, word, text) text,
     LEASE_END_MAP(LEASE_END_TEXT)
 #undef LEASE_END_TEXT
 };
@@ -100,6 +100,7 @@ void leases_announce(struct leases *leases, const struct lease *ended, size_t co
         const struct audit_event event = {
             .what = AUDIT_END, .why = text, .holder = &ended[i].ask.holder, .lease = ended[i].id};
 
+        atomic_fetch_add(&leases->lease_ends[end], 1);
         audit_write(leases->options.audit, &event);
         if (listener->ended != NULL)
             listener->ended(listener->state, &ended[i], end, text);

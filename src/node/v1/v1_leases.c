@@ -199,8 +199,10 @@ int v1_grant_lease(struct v1_exchange *exchange)
         code = take_gpus(exchange, &asked, &request);
     if (code == 0)
         code = take_end(exchange, &asked, &request);
-    if (code < 0)
+    if (code < 0) {
+        leases_refuse(exchange->v1->options.leases, code);
         return code;
+    }
     if (asked.program != NULL)
         snprintf(request.holder.program, sizeof request.holder.program, "%s", asked.program);
     code = leases_grant(exchange->v1->options.leases, &request, &lease, &exchange->error);
@@ -240,6 +242,10 @@ int v1_change_lease(struct v1_exchange *exchange)
         code = v1_wish_take(&asked.wish, &wish, &exchange->error);
     if (code == 0)
         code = may_control(exchange);
+    if (code < 0) {
+        leases_refuse(exchange->v1->options.leases, code);
+        return code;
+    }
     admit_holder(exchange->request, &by);
     if (code == 0)
         code =

@@ -147,7 +147,7 @@ size_t watch_cpu_count(struct watch *watch)
     return count;
 }
 
-static double silent_s(const struct place *place)
+double place_silent_s(const struct place *place)
 {
     return place->call_began.ns == 0 ? 0.0 : mono_elapsed_s(place->call_began, mono_now());
 }
@@ -162,7 +162,7 @@ void watch_look(struct watch *watch, size_t gpu, struct watch_device *out_device
     if (place != NULL)
         *out_device = (struct watch_device){.info = place->info,
                                             .present = place->device != NULL,
-                                            .silent_s = silent_s(place),
+                                            .silent_s = place_silent_s(place),
                                             .total = place->total,
                                             .shares = place->shares};
     pthread_mutex_unlock(&watch->lock);
@@ -176,9 +176,9 @@ void watch_gpu_info(struct watch *watch, size_t gpu, struct device_info *out_inf
     *out_info = device.info;
 }
 
-/* Returns 0, or why the place has no sample of now. */
-static int check_fresh(const struct watch *watch, const struct place *place, struct fly_error *out_error)
+int place_check_fresh(const struct place *place, struct fly_error *out_error)
 {
+    const struct watch *watch = place->watch;
     double age_s = place->latest.id == 0 ? INFINITY : mono_elapsed_s(place->latest.at, mono_now());
     const struct device_info *info = &place->info;
 
@@ -187,10 +187,10 @@ static int check_fresh(const struct watch *watch, const struct place *place, str
                          info->index, place->why[0] != '\0' ? place->why : "its driver is not open");
     if (age_s <= 2.0 * watch->options.poll_s + stale_extra_s)
         return 0;
-    if (silent_s(place) > 0.0)
+    if (place_silent_s(place) > 0.0)
         return error_set(out_error, FLY_EREAD,
                          "%s %u does not answer: a call of its driver has hung for %.1f s",
-                         device_kind_name(info->kind), info->index, silent_s(place));
+                         device_kind_name(info->kind), info->index, place_silent_s(place));
     return error_set(out_error, FLY_EREAD, "%s %u gave no figure yet; try again",
                      device_kind_name(info->kind), info->index);
 }
@@ -206,7 +206,7 @@ int watch_latest(struct watch *watch, size_t gpu, struct watch_sample *out_sampl
     if (place == NULL)
         code = error_set(out_error, FLY_ENOTFOUND, "there is no device %zu", gpu);
     else
-        code = check_fresh(watch, place, out_error);
+        code = place_check_fresh(place, out_error);
     if (code == 0)
         *out_sample = place->latest;
     pthread_mutex_unlock(&watch->lock);

@@ -70,7 +70,7 @@ struct watch_device {
     bool present;             /* it is open and answers */
     double silent_s;          /* for how long the call that is under way has lasted; 0: none hangs */
     struct watch_total total; /* since the first daemon with this file of totals */
-    struct shares shares;     /* since this daemon began */
+    struct shares shares;     /* likewise, without gaps in which nobody watched */
 };
 
 /*
@@ -127,8 +127,18 @@ void watch_give_back(struct watch *watch, size_t gpu);
 int watch_release(struct watch *watch, double most_s, struct fly_error *out_error);
 void watch_resume(struct watch *watch);
 
-/* Appends the figures of all devices in Prometheus' text format. */
+/*
+ * Appends the figures of all devices in Prometheus' text format, all as of one moment. It asks no
+ * driver. What is unavailable has no series.
+ */
 void watch_write_metrics(struct watch *watch, struct buffer *text);
+
+/*
+ * Writes a GPU's labels, "gpu=\"0\",uuid=\"GPU-8f3a...\",model=\"...\",source=\"measured\"", which all its
+ * series have; "" for a place without a GPU.
+ */
+enum { WATCH_LABELS_MAX = 640 };
+char *watch_labels(struct watch *watch, size_t gpu, char labels[WATCH_LABELS_MAX]);
 
 extern const struct quantities watch_quantities;
 

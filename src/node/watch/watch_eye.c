@@ -66,7 +66,9 @@ static void take(struct place *place, struct device_reading *reading, bool with_
     if (!with_facts)
         keep_facts(place, reading);
     energy_j = (double)watch_total_take(&place->total, &place->info, reading) * 1e-6;
-    shares_take(&place->shares, reading->values, elapsed_s, energy_j);
+    /* What went on in a gap is not known, and not told by the reading at its end. */
+    if (sample->id != 0 && elapsed_s <= WATCH_GAP_S)
+        shares_take(&place->shares, reading->values, elapsed_s, energy_j);
     *sample = (struct watch_sample){
         .id = ++watch->newest_id,
         .at = reading->after,

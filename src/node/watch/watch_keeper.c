@@ -24,8 +24,10 @@ static bool is_of(const struct place *place, const struct device_info *info)
 static void resume_total(struct watch *watch, struct place *place)
 {
     for (size_t i = 0; i < watch->saved_count; i++) {
-        if (strcmp(watch->saved[i].uuid, place->info.uuid) == 0)
-            watch_total_resume(&place->total, &watch->saved[i].total);
+        if (strcmp(watch->saved[i].uuid, place->info.uuid) != 0)
+            continue;
+        watch_total_resume(&place->total, &watch->saved[i].total);
+        place->shares = watch->saved[i].shares;
     }
 }
 

@@ -75,6 +75,12 @@ void generation_drop(struct watch *watch, struct generation *generation);
 /* Releases the lock and lets go; the last one frees the watch. */
 void watch_let_go(struct watch *watch);
 
+/* For how long the call that is under way has lasted; 0: none is. */
+double place_silent_s(const struct place *place);
+
+/* Returns 0, or why the place has no sample of now. */
+int place_check_fresh(const struct place *place, struct fly_error *out_error);
+
 /* Leaves the device that a place reads, because of `why`. */
 void place_leave(struct place *place, const char *why);
 

@@ -71,7 +71,8 @@ static size_t collect(const struct watch *watch, struct watch_saved *out_saved)
         if (!place->known)
             continue;
         snprintf(out_saved[count].uuid, sizeof out_saved[count].uuid, "%s", place->info.uuid);
-        out_saved[count++].total = place->total;
+        out_saved[count].total = place->total;
+        out_saved[count++].shares = place->shares;
     }
     return count;
 }

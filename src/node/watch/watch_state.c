@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +12,30 @@
 #include "base/file/atomic_file.h"
 #include "base/number.h"
 
-static const char head[] = "flyball.watch.totals/1 boot ";
+static const char head[] = "flyball.watch.totals/2 boot ", head_1[] = "flyball.watch.totals/1 boot ";
 
-enum { LINE_BYTES_MAX = 512, FILE_BYTES_MAX = 256 * 1024, WORDS = 6 };
+/* The shares that are kept, in the order of a line. */
+static const size_t kept[] = {
+    offsetof(struct shares, idle_s),           offsetof(struct shares, idle_known_s),
+    offsetof(struct shares, idle_j),           offsetof(struct shares, idle_known_j),
+    offsetof(struct shares, capped_s),         offsetof(struct shares, heat_s),
+    offsetof(struct shares, brake_s),          offsetof(struct shares, held_s),
+    offsetof(struct shares, throttle_known_s),
+};
+
+enum {
+    LINE_BYTES_MAX = 1024,
+    FILE_BYTES_MAX = 1024 * 1024,
+    KEPT = sizeof kept / sizeof kept[0],
+    WORDS_1 = 6,
+    WORDS = WORDS_1 + KEPT
+};
+_Static_assert(sizeof head == sizeof head_1, "the heads of both versions are as long");
+
+static double *kept_at(struct shares *shares, size_t i)
+{
+    return (double *)((char *)shares + kept[i]);
+}
 
 char *watch_boot_id(char boot[WATCH_BOOT_MAX])
 {
@@ -31,11 +53,10 @@ char *watch_boot_id(char boot[WATCH_BOOT_MAX])
 
 static int bad_line(const char *name, size_t number, struct fly_error *out_error)
 {
-    return error_set(
-        out_error, FLY_EDATA,
-        "%.300s:%zu: no line of totals ('UUID ENERGY UNOBSERVED UNKNOWN RESETS COUNTER'); the file "
-        "is damaged: move it away, and totals begin at 0",
-        name, number);
+    return error_set(out_error, FLY_EDATA,
+                     "%.300s:%zu: no line of totals ('UUID ENERGY UNOBSERVED UNKNOWN RESETS COUNTER', and "
+                     "shares); the file is damaged: move it away, and totals begin at 0",
+                     name, number);
 }
 
 /* Reads one of a line's numbers, which are never negative. */
@@ -49,7 +70,20 @@ static bool read_whole(const char *word, int64_t *out_value)
     return true;
 }
 
-static bool read_line(char *line, struct watch_saved *out_saved)
+static bool read_shares(char **words, struct shares *out_shares)
+{
+    struct shares shares = {.idle_s = 0.0};
+
+    for (size_t i = 0; i < KEPT; i++) {
+        if (!number_parse_double(words[i], kept_at(&shares, i)) || *kept_at(&shares, i) < 0.0)
+            return false;
+    }
+    *out_shares = shares;
+    return true;
+}
+
+/* Reads a line of so many words. */
+static bool read_line(char *line, size_t wanted, struct watch_saved *out_saved)
 {
     struct watch_saved saved = {.total = {.energy_uj = 0}};
     struct watch_total *total = &saved.total;
@@ -59,7 +93,7 @@ static bool read_line(char *line, struct watch_saved *out_saved)
     for (char *word = strtok_r(line, " ", &rest); word != NULL && count <= WORDS;
          word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
-    if (count != WORDS || strlen(words[0]) >= sizeof saved.uuid)
+    if (count != wanted || strlen(words[0]) >= sizeof saved.uuid)
         return false;
     memcpy(saved.uuid, words[0], strlen(words[0]) + 1);
     if (!read_whole(words[1], &total->energy_uj) || !read_whole(words[2], &total->unobserved_uj) ||
@@ -69,6 +103,8 @@ static bool read_line(char *line, struct watch_saved *out_saved)
     total->counts = strcmp(words[5], "-") != 0;
     if (total->counts && !number_parse_u64(words[5], UINT64_MAX, &total->counter_uj))
         return false;
+    if (wanted == WORDS && !read_shares(words + WORDS_1, &saved.shares))
+        return false;
     *out_saved = saved;
     return total->unknown_s >= 0.0 && total->energy_uj >= total->unobserved_uj;
 }
@@ -76,9 +112,10 @@ static bool read_line(char *line, struct watch_saved *out_saved)
 int watch_state_parse(const char *text, const char *name, struct watch_saved *out_saved, size_t maximum,
                       size_t *out_count, char out_boot[WATCH_BOOT_MAX], struct fly_error *out_error)
 {
-    size_t count = 0, number = 1;
+    bool first_version = strncmp(text, head_1, sizeof head_1 - 1) == 0;
+    size_t count = 0, number = 1, words = first_version ? WORDS_1 : WORDS;
 
-    if (strncmp(text, head, sizeof head - 1) != 0)
+    if (!first_version && strncmp(text, head, sizeof head - 1) != 0)
         return bad_line(name, number, out_error);
     text += sizeof head - 1;
     snprintf(out_boot, WATCH_BOOT_MAX, "%.*s", (int)strcspn(text, "\n"), text);
@@ -92,7 +129,7 @@ int watch_state_parse(const char *text, const char *name, struct watch_saved *ou
             return bad_line(name, number, out_error);
         memcpy(line, text, length);
         line[length] = '\0';
-        if (!read_line(line, &out_saved[count++]))
+        if (!read_line(line, words, &out_saved[count++]))
             return bad_line(name, number, out_error);
         text += length;
     }
@@ -130,6 +167,22 @@ int watch_state_read(const char *path, struct watch_saved *out_saved, size_t max
     return code;
 }
 
+static void write_line(FILE *stream, const struct watch_saved *saved)
+{
+    const struct watch_total *total = &saved->total;
+    struct shares shares = saved->shares;
+
+    fprintf(stream, "%s %" PRId64 " %" PRId64 " %.3f %" PRIu64 " ", saved->uuid, total->energy_uj,
+            total->unobserved_uj, total->unknown_s, total->resets);
+    if (total->counts)
+        fprintf(stream, "%" PRIu64, total->counter_uj);
+    else
+        fputs("-", stream);
+    for (size_t i = 0; i < KEPT; i++)
+        fprintf(stream, " %.3f", *kept_at(&shares, i));
+    fputs("\n", stream);
+}
+
 int watch_state_write(const char *path, const struct watch_saved *saved, size_t count, const char *boot,
                       struct fly_error *out_error)
 {
@@ -139,15 +192,7 @@ int watch_state_write(const char *path, const struct watch_saved *saved, size_t 
     if (code < 0)
         return code;
     fprintf(file.stream, "%s%s\n", head, boot);
-    for (size_t i = 0; i < count; i++) {
-        const struct watch_total *total = &saved[i].total;
-
-        fprintf(file.stream, "%s %" PRId64 " %" PRId64 " %.3f %" PRIu64 " ", saved[i].uuid, total->energy_uj,
-                total->unobserved_uj, total->unknown_s, total->resets);
-        if (total->counts)
-            fprintf(file.stream, "%" PRIu64 "\n", total->counter_uj);
-        else
-            fputs("-\n", file.stream);
-    }
+    for (size_t i = 0; i < count; i++)
+        write_line(file.stream, &saved[i]);
     return atomic_file_commit(&file, out_error);
 }
