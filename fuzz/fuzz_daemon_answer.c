@@ -11,8 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char reason[DAEMON_REASON_MAX];
     struct fly_error error;
     unsigned id = DEVICES_MAX;
+    bool flyballd;
 
-    if (daemon_find_gpu((const char *)data, size, &gpu, false, &id, &error) == 0)
+    if (daemon_find_gpu((const char *)data, size, &gpu, false, &id, &flyballd, &error) == 0)
         FUZZ_CHECK(id < DEVICES_MAX);
     else
         FUZZ_CHECK(error.code == FLY_EDATA || error.code == FLY_EUNSUPPORTED || error.code == FLY_EPERM);

@@ -3,140 +3,17 @@
 #include "base/http_client.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/shared_object.h"
-
-/* Numbers of libcurl's interface, which are stable. */
-enum {
-    CURL_GLOBAL_DEFAULT = 3,
-    CURL_ERROR_BYTES = 256,
-    CURL_HTTP_AND_HTTPS = 3,
-    INFO_STATUS = 0x200002,
-    INFO_OS_ERRNO = 0x200019,
-    INFO_RETRY_AFTER_S = 0x600039, /* since 7.66 */
-    OPTION_WRITE_DATA = 10001,
-    OPTION_URL = 10002,
-    OPTION_ERROR_BUFFER = 10010,
-    OPTION_BODY = 10015,
-    OPTION_USER_AGENT = 10018,
-    OPTION_HEADERS = 10023,
-    OPTION_METHOD = 10036,
-    OPTION_AUTHORITY_FILE = 10065,
-    OPTION_NO_PROXY = 10177,
-    OPTION_UNIX_SOCKET = 10231,
-    OPTION_PROTOCOLS_TEXT = 10318, /* since 7.85 */
-    OPTION_WRITE_FUNCTION = 20011,
-    OPTION_POST = 47,
-    OPTION_BODY_BYTES = 60,
-    OPTION_NO_SIGNAL = 99,
-    OPTION_TIMEOUT_MS = 155,
-    OPTION_CONNECT_TIMEOUT_MS = 156,
-    OPTION_PROTOCOLS = 181,  /* before that */
-    OPTION_QUICK_EXIT = 322, /* since 7.87: ending does not wait for a name server to answer */
-};
-enum {
-    CURL_OK = 0,
-    CURL_BAD_URL = 3,
-    CURL_NO_SUCH_PROXY = 5,
-    CURL_NO_SUCH_HOST = 6,
-    CURL_NO_CONNECTION = 7,
-    CURL_WRITE_REFUSED = 23,
-    CURL_NO_MEMORY = 27,
-    CURL_TIMED_OUT = 28,
-    CURL_NO_HANDSHAKE = 35,
-    CURL_ABANDONED = 42,
-    CURL_UNKNOWN_OPTION = 48,
-    CURL_NOT_TRUSTED = 60,
-    CURL_BAD_AUTHORITY_FILE = 77,
-};
-
-/* The names in distributions: over OpenSSL, GnuTLS, NSS. */
-static const char *const library_names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl-nss.so.4"};
-
-/* X(slot, result, parameters, name). Variadic functions here are variadic in libcurl too. */
-#define CURL_CALLS(X)                                                                                    \
-    X(global_init, int, (long flags), "curl_global_init")                                                \
-    X(easy_init, void *, (void), "curl_easy_init")                                                       \
-    X(easy_setopt, int, (void *easy, int option, ...), "curl_easy_setopt")                               \
-    X(easy_getinfo, int, (void *easy, int info, ...), "curl_easy_getinfo")                               \
-    X(easy_perform, int, (void *easy), "curl_easy_perform")                                              \
-    X(easy_reset, void, (void *easy), "curl_easy_reset")                                                 \
-    X(easy_cleanup, void, (void *easy), "curl_easy_cleanup")                                             \
-    X(easy_strerror, const char *, (int code), "curl_easy_strerror")                                     \
-    X(multi_init, void *, (void), "curl_multi_init")                                                     \
-    X(multi_cleanup, int, (void *multi), "curl_multi_cleanup")                                           \
-    X(multi_add, int, (void *multi, void *easy), "curl_multi_add_handle")                                \
-    X(multi_remove, int, (void *multi, void *easy), "curl_multi_remove_handle")                          \
-    X(multi_perform, int, (void *multi, int *running), "curl_multi_perform")                             \
-    X(multi_wait, int, (void *multi, void *extra, unsigned extra_count, int timeout_ms, int *out_count), \
-      "curl_multi_wait")                                                                                 \
-    X(multi_read, const struct multi_message *, (void *multi, int *out_left), "curl_multi_info_read")    \
-    X(list_append, void *, (void *list, const char *text), "curl_slist_append")                          \
-    X(list_free, void, (void *list), "curl_slist_free_all")
-
-/* The layout is libcurl's. */
-struct multi_message {
-    int kind;
-    void *easy;
-    union {
-        void *whatever;
-        int result;
-    } data;
-};
-
-#define CURL_SLOT(slot, result, parameters, name) result(*slot) parameters;
-static struct curl_calls {
-    CURL_CALLS(CURL_SLOT)
-} call;
-
-struct call_row {
-    size_t offset;
-    const char *name;
-};
-#define CURL_ROW(slot, result, parameters, name) {offsetof(struct curl_calls, slot), name},
-static const struct call_row call_rows[] = {CURL_CALLS(CURL_ROW)};
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct fly_error load_error; /* of the only attempt; code 0: it succeeded */
-
-/* The library stays loaded until the process ends: it registers exit handlers, so it must not be unloaded. */
-static void load(void)
-{
-    struct shared_object object;
-    struct fly_error why = {.code = 0};
-    int code = FLY_ENOTFOUND;
-
-    for (size_t i = 0; i < sizeof library_names / sizeof library_names[0] && code < 0; i++)
-        code = shared_object_open_library(library_names[i], &object, i == 0 ? &why : NULL);
-    if (code < 0) {
-        error_set(&load_error, FLY_EUNSUPPORTED,
-                  "%.300s; install libcurl (Debian's package is libcurl4) to speak to servers", why.text);
-        return;
-    }
-    for (size_t i = 0; i < sizeof call_rows / sizeof call_rows[0]; i++) {
-        const void *found = shared_object_find(&object, call_rows[i].name);
-
-        if (found == NULL) {
-            error_set(&load_error, FLY_EUNSUPPORTED,
-                      "libcurl lacks the function '%s'; install a newer one to speak to servers",
-                      call_rows[i].name);
-            return;
-        }
-        memcpy((char *)&call + call_rows[i].offset, &found, sizeof found);
-    }
-    if (call.global_init(CURL_GLOBAL_DEFAULT) != CURL_OK)
-        error_set(&load_error, FLY_EUNSUPPORTED, "libcurl does not start; see whether 'curl' works");
-}
+#include "base/http_curl.h"
 
 /* libcurl keeps the connections of a handle even when the handle is reset. */
 struct http_line {
@@ -144,16 +21,10 @@ struct http_line {
     pid_t owner;
 };
 
-static int ready(struct fly_error *out_error)
-{
-    pthread_once(&once, load);
-    return load_error.code < 0 ? error_set(out_error, load_error.code, "%s", load_error.text) : 0;
-}
-
 int http_line_new(struct http_line **out_line, struct fly_error *out_error)
 {
     struct http_line *line;
-    int code = ready(out_error);
+    int code = http_curl_ready(out_error);
 
     if (code < 0)
         return code;
@@ -161,7 +32,7 @@ int http_line_new(struct http_line **out_line, struct fly_error *out_error)
     if (line == NULL)
         return error_no_memory(out_error);
     line->owner = getpid();
-    line->easy = call.easy_init();
+    line->easy = http_curl.easy_init();
     if (line->easy == NULL) {
         free(line);
         return error_no_memory(out_error);
@@ -179,13 +50,20 @@ void http_line_free(struct http_line *line)
      * parent's name.
      */
     if (line->owner == getpid())
-        call.easy_cleanup(line->easy);
+        http_curl.easy_cleanup(line->easy);
     free(line);
 }
 
+/* Files need bytes to travel with; servers ignore an empty line in front of a request. */
+static const char empty_line[] = "\r\n";
+
 /* The state of a request while it runs. */
 struct transfer {
+    const struct http_request *request;
     void *easy, *headers;
+    bool greets; /* libcurl tells when it has connected */
+    int socket;
+    struct fly_error unreached; /* why whoever listens is not asked; else code 0 */
     struct http_answer answer;
     char error[CURL_ERROR_BYTES];
 };
@@ -198,6 +76,44 @@ static size_t take_body(char *bytes, size_t size, size_t count, void *data)
     return body->error == 0 ? size * count : 0;
 }
 
+/* Before libcurl says anything over the connection that it has made: looks who listens, and passes files. */
+static int greet(void *data, const char *its_address, const char *own_address, int its_port, int own_port)
+{
+    struct transfer *transfer = data;
+
+    (void)its_address;
+    (void)own_address;
+    (void)its_port;
+    (void)own_port;
+    return socket_greet(transfer->socket, transfer->request->unix_socket, transfer->request->trust,
+                        empty_line, &transfer->unreached) < 0;
+}
+
+/* A socket that libcurl connects; one that is connected and greeted already, if it cannot wait for that. */
+static int open_socket(void *data, int purpose, const void *address)
+{
+    struct transfer *transfer = data;
+    const struct http_request *request = transfer->request;
+
+    (void)purpose;
+    (void)address;
+    if (transfer->greets)
+        transfer->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    else if (socket_reach(request->unix_socket, request->connect_timeout_s, request->trust, empty_line,
+                          &transfer->socket, &transfer->unreached) < 0)
+        return -1;
+    return transfer->socket;
+}
+
+static int tell_connected(void *data, int fd, int purpose)
+{
+    const struct transfer *transfer = data;
+
+    (void)fd;
+    (void)purpose;
+    return transfer->greets ? 0 : IS_CONNECTED;
+}
+
 /* Converts to whole milliseconds, at least 1, since 0 would mean for ever. */
 static long milliseconds(double time_s)
 {
@@ -205,19 +121,40 @@ static long milliseconds(double time_s)
 }
 
 /* Keeps the first error code. */
-#define SET(option, value)                                              \
-    do {                                                                \
-        if (code == CURL_OK)                                            \
-            code = call.easy_setopt(transfer->easy, (option), (value)); \
+#define SET(option, value)                                                   \
+    do {                                                                     \
+        if (code == CURL_OK)                                                 \
+            code = http_curl.easy_setopt(transfer->easy, (option), (value)); \
     } while (0)
 
 static int set_protocols(const struct transfer *transfer)
 {
-    int code = call.easy_setopt(transfer->easy, OPTION_PROTOCOLS_TEXT, "http,https");
+    int code = http_curl.easy_setopt(transfer->easy, OPTION_PROTOCOLS_TEXT, "http,https");
 
     return code == CURL_UNKNOWN_OPTION
-               ? call.easy_setopt(transfer->easy, OPTION_PROTOCOLS, (long)CURL_HTTP_AND_HTTPS)
+               ? http_curl.easy_setopt(transfer->easy, OPTION_PROTOCOLS, (long)CURL_HTTP_AND_HTTPS)
                : code;
+}
+
+/*
+ * From 7.88 on, some versions of libcurl connect a socket again although it is connected; those before 7.80
+ * do not tell when they have connected one.
+ */
+static int set_trust(struct transfer *transfer)
+{
+    int code = http_curl.easy_setopt(transfer->easy, OPTION_GREET_FUNCTION, greet);
+
+    transfer->greets = code != CURL_UNKNOWN_OPTION;
+    if (!transfer->greets)
+        code = CURL_OK;
+    else
+        SET(OPTION_GREET_DATA, transfer);
+    SET(OPTION_FRESH, 1L);
+    SET(OPTION_OPEN_FUNCTION, open_socket);
+    SET(OPTION_OPEN_DATA, transfer);
+    SET(OPTION_CONNECTED_FUNCTION, tell_connected);
+    SET(OPTION_CONNECTED_DATA, transfer);
+    return code;
 }
 
 static int set_options(const struct http_request *request, struct transfer *transfer)
@@ -233,9 +170,11 @@ static int set_options(const struct http_request *request, struct transfer *tran
     SET(OPTION_CONNECT_TIMEOUT_MS, milliseconds(request->connect_timeout_s));
     SET(OPTION_TIMEOUT_MS, milliseconds(request->total_timeout_s));
     if (request->abandon != NULL)
-        (void)call.easy_setopt(transfer->easy, OPTION_QUICK_EXIT, 1L);
+        (void)http_curl.easy_setopt(transfer->easy, OPTION_QUICK_EXIT, 1L);
     if (request->unix_socket != NULL)
         SET(OPTION_UNIX_SOCKET, request->unix_socket);
+    if (code == CURL_OK && request->unix_socket != NULL && request->trust != NULL)
+        code = set_trust(transfer);
     if (request->authority_file != NULL)
         SET(OPTION_AUTHORITY_FILE, request->authority_file);
     if (request->past_proxies)
@@ -255,7 +194,7 @@ static int set_options(const struct http_request *request, struct transfer *tran
 static bool take_headers(const struct http_request *request, struct transfer *transfer)
 {
     for (size_t i = 0; request->headers != NULL && request->headers[i] != NULL; i++) {
-        void *longer = call.list_append(transfer->headers, request->headers[i]);
+        void *longer = http_curl.list_append(transfer->headers, request->headers[i]);
 
         if (longer == NULL)
             return false;
@@ -268,10 +207,12 @@ static int failed(const struct http_request *request, const struct transfer *tra
                   struct fly_error *out_error)
 {
     const char *what = request->unix_socket != NULL ? request->unix_socket : request->url;
-    const char *cause = transfer->error[0] != '\0' ? transfer->error : call.easy_strerror(code);
+    const char *cause = transfer->error[0] != '\0' ? transfer->error : http_curl.easy_strerror(code);
     long cause_errno = 0;
 
-    call.easy_getinfo(transfer->easy, INFO_OS_ERRNO, &cause_errno);
+    if (transfer->unreached.code < 0)
+        return error_set(out_error, transfer->unreached.code, "%s", transfer->unreached.text);
+    http_curl.easy_getinfo(transfer->easy, INFO_OS_ERRNO, &cause_errno);
     switch (code) {
     case CURL_NO_MEMORY:
         return error_no_memory(out_error);
@@ -324,7 +265,7 @@ static int result_of(void *multi)
     const struct multi_message *message;
     int left, code = CURL_NO_MEMORY;
 
-    while ((message = call.multi_read(multi, &left)) != NULL)
+    while ((message = http_curl.multi_read(multi, &left)) != NULL)
         code = message->data.result;
     return code;
 }
@@ -334,14 +275,14 @@ static int perform_until(void *easy, const atomic_bool *abandon)
 {
     enum { LOOK_MS = 50 };
     const struct timespec pause = {.tv_nsec = 10000000};
-    void *multi = call.multi_init();
-    int running = 1, ready_count, failure = multi == NULL || call.multi_add(multi, easy) != 0;
+    void *multi = http_curl.multi_init();
+    int running = 1, ready_count, failure = multi == NULL || http_curl.multi_add(multi, easy) != 0;
 
     while (failure == 0 && running > 0 && !atomic_load(abandon)) {
-        failure = call.multi_perform(multi, &running);
+        failure = http_curl.multi_perform(multi, &running);
         if (failure != 0 || running == 0)
             break;
-        failure = call.multi_wait(multi, NULL, 0, LOOK_MS, &ready_count);
+        failure = http_curl.multi_wait(multi, NULL, 0, LOOK_MS, &ready_count);
         /* While a name is looked up there may be no descriptor to wait for. */
         if (ready_count == 0)
             nanosleep(&pause, NULL);
@@ -351,8 +292,8 @@ static int perform_until(void *easy, const atomic_bool *abandon)
     else
         failure = CURL_NO_MEMORY;
     if (multi != NULL) {
-        call.multi_remove(multi, easy);
-        call.multi_cleanup(multi);
+        http_curl.multi_remove(multi, easy);
+        http_curl.multi_cleanup(multi);
     }
     return failure;
 }
@@ -368,7 +309,7 @@ static int perform(void *easy, const atomic_bool *abandon)
     sigaddset(&pipe_signal, SIGPIPE);
     sigpending(&pending);
     pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-    code = abandon != NULL ? perform_until(easy, abandon) : call.easy_perform(easy);
+    code = abandon != NULL ? perform_until(easy, abandon) : http_curl.easy_perform(easy);
     if (!sigismember(&pending, SIGPIPE)) {
         while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR) {
         }
@@ -382,8 +323,9 @@ static double retry_after(void *easy)
 {
     int64_t seconds = 0;
 
-    return call.easy_getinfo(easy, INFO_RETRY_AFTER_S, &seconds) == CURL_OK && seconds > 0 ? (double)seconds
-                                                                                           : 0.0;
+    return http_curl.easy_getinfo(easy, INFO_RETRY_AFTER_S, &seconds) == CURL_OK && seconds > 0
+               ? (double)seconds
+               : 0.0;
 }
 
 static int exchange(const struct http_request *request, struct transfer *transfer,
@@ -398,7 +340,7 @@ static int exchange(const struct http_request *request, struct transfer *transfe
     if (code == CURL_OK)
         code = perform(transfer->easy, request->abandon);
     if (code == CURL_OK)
-        code = call.easy_getinfo(transfer->easy, INFO_STATUS, &status);
+        code = http_curl.easy_getinfo(transfer->easy, INFO_STATUS, &status);
     if (code != CURL_OK)
         return failed(request, transfer, code, out_error);
     transfer->answer.status = (int)status;
@@ -408,7 +350,7 @@ static int exchange(const struct http_request *request, struct transfer *transfe
 
 int http_ask(const struct http_request *request, struct http_answer *out_answer, struct fly_error *out_error)
 {
-    struct transfer transfer = {.error = ""};
+    struct transfer transfer = {.request = request, .socket = -1, .error = ""};
     int code;
 
     if (strncmp(request->url, "http://", strlen("http://")) != 0 &&
@@ -416,17 +358,17 @@ int http_ask(const struct http_request *request, struct http_answer *out_answer,
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "'%.200s' cannot be asked; name an address that begins with http:// or https://",
                          request->url);
-    code = ready(out_error);
+    code = http_curl_ready(out_error);
     if (code < 0)
         return code;
     buffer_init(&transfer.answer.body, request->answer_maximum);
-    transfer.easy = request->line != NULL ? request->line->easy : call.easy_init();
+    transfer.easy = request->line != NULL ? request->line->easy : http_curl.easy_init();
     code = exchange(request, &transfer, out_error);
     if (request->line != NULL)
-        call.easy_reset(transfer.easy);
+        http_curl.easy_reset(transfer.easy);
     else if (transfer.easy != NULL)
-        call.easy_cleanup(transfer.easy);
-    call.list_free(transfer.headers);
+        http_curl.easy_cleanup(transfer.easy);
+    http_curl.list_free(transfer.headers);
     if (code == 0)
         *out_answer = transfer.answer;
     else

@@ -8,6 +8,7 @@
 #include <flyball/error.h>
 
 #include "base/buffer.h"
+#include "base/socket_reach.h"
 
 /*
  * Sends one request over HTTP and receives its answer.
@@ -31,6 +32,9 @@
  * error says what to install. Only http and https are supported, no redirection is followed, no
  * signal is used, and nothing is stored between requests. Certificates are checked. Thread-safe.
  *
+ * Files that a trusted listener gets (base/socket_reach.h) travel with an empty line in front of the
+ * request, which servers ignore. Such a request has a connection of its own.
+ *
  * Requests of one `line` share its connection while the server keeps it open, which saves
  * handshakes. A line is for one thread at a time, and for the process that made it. A forked
  * child must not use it; there http_line_free closes nothing.
@@ -42,9 +46,10 @@ int http_line_new(struct http_line **out_line, struct fly_error *out_error);
 void http_line_free(struct http_line *line); /* accepts NULL */
 
 struct http_request {
-    const char *method;         /* NULL: "GET", or "POST" with a body */
-    const char *url;            /* with a socket, its host is only a name */
-    const char *unix_socket;    /* its path; NULL: TCP */
+    const char *method;               /* NULL: "GET", or "POST" with a body */
+    const char *url;                  /* with a socket, its host is only a name */
+    const char *unix_socket;          /* its path; NULL: TCP */
+    const struct socket_trust *trust; /* who may listen at that socket, and gets open files; NULL: anybody */
     const char *const *headers; /* "Name: value", ended by NULL, or NULL; they never appear in error texts */
     const char *body;           /* sent as it is; NULL: none */
     size_t answer_maximum;      /* bytes of the answer's body, > 0 */
@@ -65,8 +70,8 @@ struct http_answer {
 /*
  * Sends a request; returns 0 for an answer of any status. Errors of requests that certainly did
  * not reach the server: FLY_EUNSUPPORTED (no libcurl, or no such scheme), FLY_EUSAGE (the
- * request), FLY_ENOTFOUND (nobody listens, no such host), FLY_EPERM (the socket, or a certificate
- * that no authority vouches for), FLY_ENOMEM. Errors of requests that may have reached it:
+ * request), FLY_ENOTFOUND (nobody listens, no such host), FLY_EPERM (the socket, its listener, or a
+ * certificate that no authority vouches for), FLY_ENOMEM. Errors of requests that may have reached it:
  * FLY_EREAD (no answer in time, or an incomplete one) and FLY_ELIMIT (an answer that is too
  * long). `out_answer` needs http_answer_deinit only after success.
  */

@@ -124,8 +124,13 @@ static const struct cli_variable variables[] = {
      "File of a site's commands that set power limits for users whom the driver does not "
      "let; /etc/flyball/commands.toml, where it is, unless set."},
     {"FLYBALL_KNOB_DAEMON",
-     "Socket, or http://HOST:PORT, of Zeus's daemon that sets power limits for them; "
-     "ZEUSD_SOCK_PATH, ZEUSD_HOST_PORT, or /run/zeusd/zeusd.sock, where it is, unless set."},
+     "Socket, or http://HOST:PORT, of flyballd, or of Zeus's daemon, that sets power limits for them; "
+     "ZEUSD_SOCK_PATH, ZEUSD_HOST_PORT, /run/flyballd/flyballd.sock, or /run/zeusd/zeusd.sock, where it is, "
+     "unless set."},
+    {"FLYBALL_KNOB_DAEMON_USER",
+     "User, by name or number, who besides root may listen at this daemon's socket and be given a token."},
+    {"FLYBALL_KNOB_DEVICES", "Directory of the files nvidia0, nvidia1 and so on that are shown to flyballd "
+                             "as a proof; /dev unless set."},
     {"FLYBALL_KNOB_TOKEN_FILE",
      "File with the token that this daemon wants; the token in ZEUSD_TOKEN unless set."},
     {"FLYBALL_LEARNING_RATE",

@@ -33,6 +33,7 @@ struct discovery {
     const char *const *groups;
     size_t group_count;
     bool wants_token;
+    const char *daemon; /* flyballd says who it is; NULL: another one */
 };
 static const struct shape_field discovery_rows[] = {
     {SHAPE_AT(discovery, gpus), SHAPE_IS_STRUCTS(&gpu_shape, UINT32_MAX, discovery, gpu_count),
@@ -40,6 +41,8 @@ static const struct shape_field discovery_rows[] = {
     {SHAPE_AT_AS("enabled_api_groups", discovery, groups), .kind = SHAPE_TEXTS, .longest = UINT32_MAX,
      .free_text = true, .beside = offsetof(struct discovery, group_count), .loose = true},
     {SHAPE_AT_AS("auth_required", discovery, wants_token), SHAPE_IS_BOOL, .need = SHAPE_OPTIONAL,
+     .loose = true},
+    {SHAPE_AT(discovery, daemon), SHAPE_IS_TEXT(UINT32_MAX), .need = SHAPE_OPTIONAL, .null = SHAPE_OR_NULL,
      .loose = true},
 };
 static const struct shape discovery_shape = {SHAPE_OF(discovery, discovery_rows)};
@@ -136,15 +139,17 @@ static int find_gpu(const struct discovery *found, const struct device_info *gpu
 }
 
 int daemon_find_gpu(const char *text, size_t length, const struct device_info *gpu, bool has_token,
-                    unsigned *out_id, struct fly_error *out_error)
+                    unsigned *out_id, bool *out_flyballd, struct fly_error *out_error)
 {
-    struct discovery found;
+    struct discovery found = {.daemon = NULL};
     struct shape_fault fault;
     struct arena arena;
     int code;
 
     arena_init(&arena, ARENA_MAX);
     code = shape_read_text(&discovery_shape, text, length, SHAPE_LENIENT, &arena, &found, &fault, out_error);
+    if (code == 0)
+        *out_flyballd = found.daemon != NULL && strcmp(found.daemon, "flyballd") == 0;
     if (code == 0)
         code = find_gpu(&found, gpu, has_token, out_id, out_error);
     else if (code != FLY_ENOMEM && fault.no_json)

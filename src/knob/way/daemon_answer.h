@@ -16,10 +16,11 @@
  * same place of the PCI bus, since indices differ if one side sees fewer GPUs. An emulated GPU
  * must have the same name too, because a real one may be plugged in at its place. FLY_EDATA for
  * an answer of another form, FLY_EUNSUPPORTED if the daemon has no such GPU or turns none,
- * FLY_EPERM if it wants a token and there is none.
+ * FLY_EPERM if it wants a token and there is none. `out_flyballd` says whether it is flyballd, which names
+ * itself; it is set also where the GPU is not found.
  */
 int daemon_find_gpu(const char *text, size_t length, const struct device_info *gpu, bool has_token,
-                    unsigned *out_id, struct fly_error *out_error);
+                    unsigned *out_id, bool *out_flyballd, struct fly_error *out_error);
 
 /* Gives the daemon's reason for a refusal, on one line; "" for none. */
 enum { DAEMON_REASON_MAX = 160 };

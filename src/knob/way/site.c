@@ -11,8 +11,8 @@
 #include "knob/way/command_file.h"
 #include "knob/way/way.h"
 
-static const char usual_commands[] = "/etc/flyball/commands.toml", usual_socket[] = "/run/zeusd/zeusd.sock",
-                  usual_port[] = ":4938";
+static const char usual_commands[] = "/etc/flyball/commands.toml", usual_port[] = ":4938";
+static const char *const usual_sockets[] = {SITE_FLYBALLD_SOCKET, "/run/zeusd/zeusd.sock"};
 
 static const char *variable(const char *name)
 {
@@ -82,8 +82,11 @@ static void find_daemon(const char *given, struct site *site)
         keep_address(address, place);
     else if (address == NULL && host != NULL && strlen(host) < SITE_PLACE_MAX - 16 && is_printable(host))
         snprintf(place, SITE_PLACE_MAX, "http://%s%s", host, strchr(host, ':') == NULL ? usual_port : "");
-    else if (address == NULL && host == NULL && access(usual_socket, F_OK) == 0)
-        keep_path(usual_socket, place);
+    for (size_t i = 0;
+         !site->named[WAY_DAEMON] && place[0] == '\0' && i < sizeof usual_sockets / sizeof usual_sockets[0];
+         i++)
+        if (access(usual_sockets[i], F_OK) == 0)
+            keep_path(usual_sockets[i], place);
 }
 
 void site_init(const struct site_options *options, struct site *out_site)

@@ -25,13 +25,16 @@
  *
  * NVIDIA's driver lets only root turn knobs. A site may give its users another way: commands that
  * run as root through sudo or a scheduler's wrapper (see command_file.h), or a daemon that runs
- * as root (see way_daemon.c). Their effect on a knob is read back through the driver, which
- * everybody may read.
+ * as root: flyballd, or the public one (see way_daemon.c). Their effect on a knob is read back through the
+ * driver, which everybody may read.
  *
  *     commands   FLYBALL_KNOB_COMMANDS, a file; else /etc/flyball/commands.toml if it exists
  *     daemon     FLYBALL_KNOB_DAEMON: the path of a socket, or http://HOST:PORT; else the
  *                variables of the public daemon's clients, ZEUSD_SOCK_PATH and
- *                ZEUSD_HOST_PORT; else /run/zeusd/zeusd.sock if it exists
+ *                ZEUSD_HOST_PORT; else the socket of flyballd, /run/flyballd/flyballd.sock, or
+ *                that of the public daemon, /run/zeusd/zeusd.sock, if it exists
+ *     its user   FLYBALL_KNOB_DAEMON_USER: who besides root may listen there and be given a token or an
+ *                open device file (see daemon_call.h)
  *     token      FLYBALL_KNOB_TOKEN_FILE, a file that holds the daemon's token; else the token itself
  *                in ZEUSD_TOKEN
  *
@@ -46,7 +49,11 @@ enum { SITE_PLACE_MAX = 256, SITE_TEXT_MAX = SITE_PLACE_MAX + 64 };
 
 #define SITE_COMMANDS_VARIABLE "FLYBALL_KNOB_COMMANDS"
 #define SITE_DAEMON_VARIABLE "FLYBALL_KNOB_DAEMON"
+#define SITE_DAEMON_USER_VARIABLE "FLYBALL_KNOB_DAEMON_USER"
 #define SITE_TOKEN_FILE_VARIABLE "FLYBALL_KNOB_TOKEN_FILE"
+#define SITE_DEVICES_VARIABLE "FLYBALL_KNOB_DEVICES"
+
+#define SITE_FLYBALLD_SOCKET "/run/flyballd/flyballd.sock"
 
 /* Where the ways are found; NULL: from the environment, "": there is none. */
 struct site_options {
