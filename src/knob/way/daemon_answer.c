@@ -105,6 +105,11 @@ static bool is_turned(const struct discovery *found)
     return false;
 }
 
+static bool is_flyballd(const struct discovery *found)
+{
+    return found->daemon != NULL && strcmp(found->daemon, "flyballd") == 0;
+}
+
 /* Returns the GPU's row, or NULL. */
 static const struct gpu_row *find_row(const struct discovery *found, const struct device_info *gpu)
 {
@@ -125,7 +130,8 @@ static int find_gpu(const struct discovery *found, const struct device_info *gpu
     if (!is_turned(found))
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "it turns no knobs: start it as root, with 'gpu-control' among what it enables");
-    if (found->wants_token && !has_token)
+    /* flyballd wants none from those to whom it gives rights otherwise, and says so itself if it does. */
+    if (found->wants_token && !has_token && !is_flyballd(found))
         return error_set(out_error, FLY_EPERM,
                          "it wants a token; put the path of a file with one into FLYBALL_KNOB_TOKEN_FILE");
     if (row == NULL)
@@ -149,7 +155,7 @@ int daemon_find_gpu(const char *text, size_t length, const struct device_info *g
     arena_init(&arena, ARENA_MAX);
     code = shape_read_text(&discovery_shape, text, length, SHAPE_LENIENT, &arena, &found, &fault, out_error);
     if (code == 0)
-        *out_flyballd = found.daemon != NULL && strcmp(found.daemon, "flyballd") == 0;
+        *out_flyballd = is_flyballd(&found);
     if (code == 0)
         code = find_gpu(&found, gpu, has_token, out_id, out_error);
     else if (code != FLY_ENOMEM && fault.no_json)

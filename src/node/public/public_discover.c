@@ -37,6 +37,8 @@ struct discovery {
     const char *const *enabled_api_groups;
     size_t gpu_count, cpu_count, group_count;
     bool auth_required;
+    const char
+        *daemon; /* that it is this one, for Flyball's own clients; others ignore what they do not know */
 };
 static const struct shape_field discovery_rows[] = {
     {SHAPE_AT(discovery, gpus), SHAPE_IS_STRUCTS(&shape_gpu, UINT32_MAX, discovery, gpu_count)},
@@ -44,6 +46,7 @@ static const struct shape_field discovery_rows[] = {
     {SHAPE_AT(discovery, enabled_api_groups), .kind = SHAPE_TEXTS, .longest = UINT32_MAX,
      .beside = offsetof(struct discovery, group_count)},
     {SHAPE_AT(discovery, auth_required), SHAPE_IS_BOOL},
+    {SHAPE_AT(discovery, daemon), SHAPE_IS_TEXT(SHORT)},
 };
 static const struct shape shape_discovery = {SHAPE_OF(discovery, discovery_rows)};
 
@@ -94,7 +97,8 @@ void public_discover(struct public_exchange *exchange)
                                   .enabled_api_groups = groups,
                                   .gpu_count = find_gpus(options->watch, infos, gpus),
                                   .cpu_count = find_cpus(options->watch, cpus),
-                                  .auth_required = options->wants_tokens};
+                                  .auth_required = options->wants_tokens,
+                                  .daemon = "flyballd"};
 
     for (int i = 0; i < PUBLIC_GROUP_COUNT; i++) {
         if ((options->groups >> i & 1) != 0)
