@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The unit of flyballd, by systemd's own tools: it is correct, and exposes little.
+"""The unit of flyballd, by systemd's own tools: it is correct, and exposes little; and sockets that systemd opens.
 
 usage: flyballd_unit.py FLYBALL
 """
+import json
 import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 
+import node_machine
+import power_machine
+import serve_machine
 import tap
 
 BUILD = pathlib.Path(sys.argv[1]).resolve().parent
@@ -74,6 +79,45 @@ def test_shared_journal_is_of_no_unit():
     for path in [*SOURCE.glob("data/*.service*"), *SOURCE.glob("docs/*.md")]:
         found = re.search(r"(?m)^\s*RuntimeDirectory=.*\bflyball(\s|$)", path.read_text())
         tap.equal(found, None, f"{path} names /run/flyball")
+
+
+def test_socket_activation():
+    """A socket that systemd opened stands in for the configured address, and stays when the daemon ends; it is known also in JSON."""
+    activate = shutil.which("systemd-socket-activate")
+    if activate is None:
+        raise tap.Skip("systemd-socket-activate is not installed")
+    with power_machine.machine():
+        node_machine.STATE.mkdir(exist_ok=True)
+        node_machine.write_config()
+        more = power_machine.HOME / "more.sock"
+        environment = [f"--setenv={name}={power_machine.CLEAN[name]}" for name in ("HOME", "FLYBALL_EMULATOR_STATE", "PATH")]
+        process = subprocess.Popen([activate, f"--listen={node_machine.SOCKET}", f"--listen={more}", *environment, node_machine.FLYBALLD,
+                                    f"--config={node_machine.CONFIG}"], env=power_machine.CLEAN, cwd=power_machine.HOME, stderr=subprocess.PIPE, text=True)
+        talk = []
+        try:
+            talk.append(process.stderr.readline())
+            # The first connection starts the daemon.
+            for path in (node_machine.SOCKET, more):
+                connection = serve_machine.UnixConnection(str(path), serve_machine.PATIENCE_S)
+                connection.request("GET", "/v1/gpus")
+                answer = connection.getresponse()
+                tap.equal((answer.status, len(json.loads(answer.read())["gpus"])), (200, 2), str(path))
+                connection.close()
+            process.terminate()
+            talk.append(process.stderr.read())
+            tap.equal(process.wait(serve_machine.PATIENCE_S), 0, "".join(talk))
+        finally:
+            process.kill()
+            process.wait()
+            process.stderr.close()
+        said = [line.split("listening on ")[1] for line in "".join(talk).splitlines() if "flyballd: " in line and "listening on " in line]
+        tap.equal([word for word in said if word.startswith("unix:")], [f"unix:{node_machine.SOCKET}", f"unix:{more}"], "".join(talk))
+        tap.equal(len([word for word in said if word.startswith("http:")]), 1, "".join(talk))
+        # Who opened a socket removes it; others may still listen on it.
+        for path in (node_machine.SOCKET, more):
+            tap.equal(path.exists(), True)
+            path.unlink()
+    node_machine.clean()
 
 
 tap.main(globals())

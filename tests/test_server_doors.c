@@ -144,14 +144,49 @@ static void test_admit(void **state)
     assert_int_equal(talk_send(fd, "GET /a HTTP/1.1\r\nHost: x\r\nOrigin: http://a\r\n\r\n", NULL, 0), 0);
     check_contains(talk_read(fd, "}"), " 403 ");
     close(fd);
+    /* A page can send any bearer to an address that it calls by its own name. */
+    fd = talk_connect(&talk);
+    assert_int_equal(
+        talk_send(fd, "GET /a HTTP/1.1\r\nHost: x\r\nOrigin: http://a\r\nAuthorization: Bearer any\r\n\r\n",
+                  NULL, 0),
+        0);
+    check_contains(talk_read(fd, "}"), " 403 ");
+    close(fd);
+    talk_close(&talk);
+}
+
+/* What is kept for root: the test's user is root, or others' connections end. */
+static void test_for_root(void **state)
+{
+    struct server_options options = with_peers;
+    struct talk talk = {0};
+    int fds[4];
+
+    (void)state;
+    options.connections = 2;
+    options.connections_per_user = 2;
+    options.root_connections = 2;
+    talk_open(&talk, options, false);
+    for (int i = 0; i < 4; i++) {
+        fds[i] = talk_connect(&talk);
+        if (i >= 2 && geteuid() != 0) {
+            assert_int_equal(talk_end(fds[i]), 0);
+            continue;
+        }
+        talk_get(fds[i], "/a");
+        talk_read(fds[i], whole);
+    }
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
     talk_close(&talk);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activation), cmocka_unit_test(test_not_inherited), cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_inherited),  cmocka_unit_test(test_admit),
+        cmocka_unit_test(test_activation), cmocka_unit_test(test_not_inherited),
+        cmocka_unit_test(test_modes),      cmocka_unit_test(test_inherited),
+        cmocka_unit_test(test_admit),      cmocka_unit_test(test_for_root),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

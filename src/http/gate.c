@@ -243,23 +243,39 @@ static bool is_for_anybody(const char *path)
     return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0;
 }
 
-/* The back may know the bearer where the file of tokens does not, or cannot be read. */
+/* Returns whether the back lets the bearer do more than somebody without one. */
+static bool bearer_counts(const struct visit *visit)
+{
+    const struct server_options *options = &visit->door->server->options;
+    struct serve_request without = visit->task.request;
+
+    if (without.bearer == NULL)
+        return false;
+    without.bearer = NULL;
+    without.scope = SERVE_NOBODY;
+    return visit->task.request.scope > options->back->admit(options->back_self, &without);
+}
+
+/*
+ * The back may know the bearer where the file of tokens does not, or cannot be read. One that counts for
+ * nothing is none: a web page whose name resolves to this machine can send any.
+ */
 static bool ask_back(struct visit *visit)
 {
     const struct server_options *options = &visit->door->server->options;
     struct serve_request *request = &visit->task.request;
     struct token token;
+    bool known;
 
     if (visit->path_secret != NULL && !path_secret_may(visit))
         return false;
     request->bearer = visit->path_secret != NULL ? visit->path_secret : find_bearer(visit);
-    if (request->bearer == NULL && !is_no_web_page(visit))
-        return false;
-    if (request->bearer != NULL && visit->door->server->with_tokens &&
-        token_file_ask(&visit->door->server->tokens, request->bearer, time(NULL), &token, NULL) == 0)
+    known = request->bearer != NULL && visit->door->server->with_tokens &&
+            token_file_ask(&visit->door->server->tokens, request->bearer, time(NULL), &token, NULL) == 0;
+    if (known)
         take_token(visit, &token);
     request->scope = options->back->admit(options->back_self, request);
-    return true;
+    return known || bearer_counts(visit) || is_no_web_page(visit);
 }
 
 static bool caller_may(struct visit *visit)

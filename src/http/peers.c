@@ -116,14 +116,30 @@ static bool user_is_full(struct peers *peers, const struct serve_peer *peer)
     return count >= peers->options.connections_per_user;
 }
 
-static bool door_is_full(struct peers *peers, const struct peers_door *door)
+static bool door_has(struct peers *peers, const struct peers_door *door, unsigned connections)
 {
-    bool full;
+    bool has;
 
     pthread_mutex_lock(&peers->lock);
-    full = door->count >= peers->options.connections;
+    has = door->count >= connections;
     pthread_mutex_unlock(&peers->lock);
-    return full;
+    return has;
+}
+
+/* Nobody is accepted then, root neither. */
+static bool door_is_full(struct peers *peers, const struct peers_door *door)
+{
+    return door_has(peers, door, peers->options.connections + peers->options.root_connections);
+}
+
+/* Who connects is known only once the connection is accepted. */
+static bool is_too_many(struct peers *peers, const struct peers_door *door, const struct serve_peer *peer)
+{
+    bool root = peer->local && peer->same_namespaces && peer->uid == 0;
+
+    if (peers->options.root_connections > 0 && root)
+        return false;
+    return door_has(peers, door, peers->options.connections) || user_is_full(peers, peer);
 }
 
 void peers_claim(struct peers *peers, int fd, uint64_t number, struct serve_peer *out_peer)
@@ -299,7 +315,7 @@ static void receive(struct peers *peers, struct peers_door *door, int fd)
 
     remove_unclaimed(peers, fd);
     peer_look(fd, &peer);
-    full = user_is_full(peers, &peer);
+    full = is_too_many(peers, door, &peer);
     guest = full && closer_waiting(peers->closer) >= CLOSES_MAX ? NULL : add_guest(peers, door, fd, &peer);
     if (guest == NULL) {
         close(fd);

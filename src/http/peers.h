@@ -26,7 +26,12 @@ struct peers_options {
     struct peer_rules rules;       /* texts are borrowed */
     unsigned connections;          /* open at once, of each socket; further ones wait to be accepted */
     unsigned connections_per_user; /* further ones are closed; 0: no limit */
-    double first_byte_s;           /* to send the first byte */
+    /*
+     * More connections of each socket, which root alone gets; then no limit of a user holds for root,
+     * and others' further connections are closed instead of waiting. 0: root is like everybody.
+     */
+    unsigned root_connections;
+    double first_byte_s; /* to send the first byte */
 
     /*
      * Gets an accepted socket, and owns it; returns false if it had to close it. Whoever reads the

@@ -109,7 +109,8 @@ static int start_daemon(struct door *door, struct fly_error *out_error)
         MHD_OPTION_NOTIFY_COMPLETED, server_on_completed, door, MHD_OPTION_NOTIFY_CONNECTION,
         server_on_connection, door, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_LIMIT,
-        options->connections + (own ? COUNTS_LATE : 0), MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        options->connections + (own ? options->root_connections + COUNTS_LATE : 0),
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT,
         door->listener.bound.at.ss_family == AF_UNIX ? 0U : options->connections_per_ip, MHD_OPTION_ARRAY,
         door->tls ? tls : none, MHD_OPTION_HTTPS_CERT_CALLBACK2, door->tls ? show_certificate : NULL,
         MHD_OPTION_ARRAY, gate_sees_heads() ? none : strict, MHD_OPTION_END);
@@ -206,6 +207,7 @@ static int open_peers(struct server *server, struct fly_error *out_error)
                   options->device_directory != NULL ? options->device_directory : "/dev"},
         .connections = options->connections,
         .connections_per_user = options->connections_per_user,
+        .root_connections = options->root_connections,
         .first_byte_s = options->request_timeout_s,
         .take = take_connection};
 

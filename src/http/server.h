@@ -50,10 +50,11 @@ struct server_options {
      */
     bool accept_peers;
     unsigned connections_per_user; /* of Unix sockets, with accept_peers; 0: no limit */
-    unsigned device_major;         /* of GPU devices, with accept_peers; 0: SERVER_DEVICE_MAJOR */
-    const char *device_directory;  /* holds them as nvidia0, nvidia1 ...; NULL: "/dev" */
-    size_t body_max;               /* most bytes of a request's body */
-    double request_timeout_s;      /* to send a request, to wait for who answers it, to take the answer */
+    unsigned root_connections;    /* of each Unix socket, with accept_peers: more, for root alone (peers.h) */
+    unsigned device_major;        /* of GPU devices, with accept_peers; 0: SERVER_DEVICE_MAJOR */
+    const char *device_directory; /* holds them as nvidia0, nvidia1 ...; NULL: "/dev" */
+    size_t body_max;              /* most bytes of a request's body */
+    double request_timeout_s;     /* to send a request, to wait for who answers it, to take the answer */
 
     /* Gets a line about each request; called from several threads. NULL: no such lines. */
     void (*log)(void *state, const char *line);

@@ -48,10 +48,11 @@ struct server_back {
     /*
      * Returns what the caller of a request may do, by its peer and its bearer. The request has no body
      * yet, and the scope of its token, if the file of tokens has it; otherwise SERVE_NOBODY. A caller
-     * who may do nothing gets its answer from `put` all the same, but may send no body. Without a
-     * bearer, web pages are refused before. Not called for /healthz and /readyz, for which nothing is
-     * needed; /metrics takes SERVE_READ. Must not block. Any thread. NULL: the file of tokens decides,
-     * and without one every caller of this machine may do everything.
+     * who may do nothing gets its answer from `put` all the same, but may send no body. Web pages are
+     * refused unless their token is in the file, or they may do more with their bearer than without, for
+     * which this is called again. Not called for /healthz and /readyz, for which nothing is needed;
+     * /metrics takes SERVE_READ. Must not block. Any thread. NULL: the file of tokens decides, and
+     * without one every caller of this machine may do everything.
      */
     enum serve_scope (*admit)(void *self, const struct serve_request *request);
 

@@ -9,7 +9,7 @@
 #include "node/node_figures.h"
 #include "node/node_log.h"
 
-enum { STACK_BYTES = 1 << 20 };
+enum { STACK_BYTES = 1 << 20, ROOT_CONNECTIONS = 16 };
 
 struct back {
     struct daemon *daemon;
@@ -164,10 +164,10 @@ static void tell(void *state, const char *line)
     log_say(SAY_WARNING, "%s", line);
 }
 
-int node_back_open(struct daemon *daemon, struct server **out_server, struct fly_error *out_error)
+int node_back_open(struct daemon *daemon, const struct node_listen *listen, struct server **out_server,
+                   struct fly_error *out_error)
 {
     const struct config *config = daemon->config;
-    const struct cli_list *listen = config_list(config, KEY_LISTEN);
     struct back *back = calloc(1, sizeof *back);
     const struct server_options options = {
         .listen = listen->words,
@@ -184,6 +184,8 @@ int node_back_open(struct daemon *daemon, struct server **out_server, struct fly
         .connections = (unsigned)config_integer(config, KEY_CONNECTIONS),
         .connections_per_ip = (unsigned)config_integer(config, KEY_CONNECTIONS_PER_HOST),
         .accept_peers = true,
+        .connections_per_user = (unsigned)config_integer(config, KEY_CONNECTIONS_PER_USER),
+        .root_connections = ROOT_CONNECTIONS,
         .body_max = (size_t)config_integer(config, KEY_BODY_MAX),
         .request_timeout_s = config_real(config, KEY_REQUEST_TIMEOUT),
         .log = tell_request,

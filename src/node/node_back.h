@@ -4,6 +4,7 @@
 
 #include "http/server.h"
 #include "node/node_daemon.h"
+#include "node/node_listen.h"
 
 /*
  * The daemon behind its server (http/server_back.h). Requests that only read are answered by the
@@ -12,9 +13,10 @@
 enum { NODE_WORKERS_MAX = 64 };
 
 /*
- * Opens the server in front of the daemon, which is borrowed until the server is closed. Errors as
- * server_open.
+ * Opens the server in front of the daemon, at these addresses; both are borrowed until the server is
+ * closed. Errors as server_open.
  */
-int node_back_open(struct daemon *daemon, struct server **out_server, struct fly_error *out_error);
+int node_back_open(struct daemon *daemon, const struct node_listen *listen, struct server **out_server,
+                   struct fly_error *out_error);
 
 #endif

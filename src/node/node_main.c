@@ -15,6 +15,7 @@
 #include "base/thread/left_threads.h"
 #include "cli/program/stop_signals.h"
 #include "http/announce.h"
+#include "http/listener.h"
 #include "node/node_arguments.h"
 #include "node/node_back.h"
 #include "node/node_client.h"
@@ -31,6 +32,7 @@ struct running {
     struct config *latest;      /* read at SIGHUP; owned; NULL: none */
     struct daemon daemon;
     struct server *server;
+    struct node_listen listen;
     struct stop_signals stop;
     struct mono_time next_sign; /* of life, to systemd's watchdog */
     double sign_every_s;        /* 0: nobody waits for it */
@@ -185,10 +187,13 @@ static int run(const struct node_arguments *arguments, const struct config *conf
     signal(SIGXFSZ, SIG_IGN);
     allow_descriptors(config);
     stop_signals_hold_for_service(&running.stop);
-    code = daemon_open(config, &running.daemon, out_error);
+    code =
+        node_listen_choose(config_list(config, KEY_LISTEN), listener_inherited(), &running.listen, out_error);
+    if (code == 0)
+        code = daemon_open(config, &running.daemon, out_error);
     if (code < 0)
         return code;
-    code = node_back_open(&running.daemon, &running.server, out_error);
+    code = node_back_open(&running.daemon, &running.listen, &running.server, out_error);
     if (code < 0) {
         daemon_close(&running.daemon, grace_s(&running));
         return code;
