@@ -4,17 +4,14 @@
 usage: cli_ways_daemon.py FLYBALL SOURCE_ROOT
 """
 
-import contextlib
 import json
 import os
 import signal
-import subprocess
 import time
 
 import tap
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, SANITIZED, WHERE, emulator, ended, entries, guard_of,
-                           limits, rows_of, wait_for)
-from ways_machine import ROOT, USER, at, both_killed, daemon, journal, killed_and_back, locked_machine, power, start
+from power_machine import DEFAULT_W, EMULATOR, HOME, SANITIZED, emulator, ended, entries, guard_of, limits, rows_of, wait_for
+from ways_machine import ROOT, USER, at, both_killed, daemon, journal, killed_and_back, locked_machine, power, start, tune
 
 
 def test_daemon():
@@ -143,35 +140,8 @@ def test_another_program_wins():
         wait_for(lambda: entries() == [], "the journal is empty")
 
 
-# Steps of 8 ms at full clock that want most of what the board gives.
-TRAIN = [str(EMULATOR), "train", "--gpu", "0", "--sample-ms", "0.01", "--step-ms", "5.5", "--batch-size", "256", "--steps", "100000"]
-
-
-def tune(ways, enough, what):
-    """flyball run --tune over a program that works until enough has happened; what was said, and the report's part."""
-    report, happened = HOME / "open" / "report.json", False
-    words = [FLYBALL, "run", "--tune", "-i", "0", *WHERE, "--output", str(report), "--", *TRAIN]
-    with tap.Program(words, env={**CLEAN, **ways}, cwd=HOME, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **USER) as process:
-        try:
-            with contextlib.suppress(AssertionError):
-                wait_for(enough, what, 40)
-                happened = True
-            process.send_signal(signal.SIGTERM)
-            status, _, talk = ended(process)
-        finally:
-            process.kill()
-    tap.equal((status, limits(), entries()), (143, [DEFAULT_W], []), talk)
-    found = json.loads(report.read_text())["tune"]
-    if not happened and [point["mark"] for point in found["points"]].count("not measured") == len(found["points"]):
-        raise tap.Skip("this machine is too busy for a window to be measured")
-    tap.equal(happened, True, f"{what}: {talk}{found}")
-    return talk, found
-
-
 def test_tuning():
     """As a user: without a way all else works, with one limits are tried and put back."""
-    (HOME / "open").mkdir(exist_ok=True)
-    (HOME / "open").chmod(0o777)
     with locked_machine("--sensor", "exact", "--counter-period-ms", "0", gpus=1), daemon() as running:
         talk, report = tune(at(running), lambda: limits()[0] < DEFAULT_W, "a limit is tried through the daemon")
         tap.equal((report["state"], report["reason"]), ("searching", "goes on"), talk)

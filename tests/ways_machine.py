@@ -125,3 +125,30 @@ def both_killed(ways, *again):
     tap.equal((limits(), entries()), ([150, 150], ["turned", "turned"]))
     result = power("restore", *again)
     tap.equal((result.returncode, limits(), entries()), (0, [DEFAULT_W] * 2, []), result.stderr)
+
+
+# Steps of 8 ms at full clock that want most of what the board gives.
+TRAIN = [str(EMULATOR), "train", "--gpu", "0", "--sample-ms", "0.01", "--step-ms", "5.5", "--batch-size", "256", "--steps", "100000"]
+
+
+def tune(ways, enough, what):
+    """flyball run --tune over a program that works until enough has happened; what was said, and the report's part."""
+    report, happened = HOME / "open" / "report.json", False
+    report.parent.mkdir(exist_ok=True)
+    report.parent.chmod(0o777)
+    words = [FLYBALL, "run", "--tune", "-i", "0", *WHERE, "--output", str(report), "--", *TRAIN]
+    with tap.Program(words, env={**CLEAN, **ways}, cwd=HOME, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **USER) as process:
+        try:
+            with contextlib.suppress(AssertionError):
+                wait_for(enough, what, 40)
+                happened = True
+            process.send_signal(signal.SIGTERM)
+            status, _, talk = ended(process)
+        finally:
+            process.kill()
+    tap.equal((status, limits(), entries()), (143, [DEFAULT_W], []), talk)
+    found = json.loads(report.read_text())["tune"]
+    if not happened and [point["mark"] for point in found["points"]].count("not measured") == len(found["points"]):
+        raise tap.Skip("this machine is too busy for a window to be measured")
+    tap.equal(happened, True, f"{what}: {talk}{found}")
+    return talk, found

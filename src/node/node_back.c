@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "node/node_devices.h"
 #include "node/node_figures.h"
 #include "node/node_log.h"
 
@@ -13,6 +14,7 @@ enum { STACK_BYTES = 1 << 20, ROOT_CONNECTIONS = 16 };
 
 struct back {
     struct daemon *daemon;
+    struct node_devices devices;
     struct task_line line;
     pthread_t workers[NODE_WORKERS_MAX];
     size_t running;
@@ -169,7 +171,7 @@ int node_back_open(struct daemon *daemon, const struct node_listen *listen, stru
 {
     const struct config *config = daemon->config;
     struct back *back = calloc(1, sizeof *back);
-    const struct server_options options = {
+    struct server_options options = {
         .listen = listen->words,
         .listen_count = listen->count,
         .socket_owner = config_text(config, KEY_SOCKET_OWNER),
@@ -195,6 +197,9 @@ int node_back_open(struct daemon *daemon, const struct node_listen *listen, stru
     if (back == NULL)
         return error_no_memory(out_error);
     back->daemon = daemon;
+    node_devices_find(config_text(config, KEY_SYSFS_ROOT), &back->devices);
+    options.device_directory = back->devices.directory[0] != '\0' ? back->devices.directory : NULL;
+    options.device_major = back->devices.major;
     task_line_init(&back->line);
     return server_open(&options, out_server, out_error);
 }
