@@ -3,18 +3,14 @@
 
 usage: serve_metrics.py FLYBALL
 """
-import contextlib
 import json
 import os
 import pathlib
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
-import urllib.parse
-import urllib.request
 
+import prometheus_machine
 import serve_machine
 import tap
 
@@ -107,46 +103,6 @@ def test_promtool():
         tap.equal(broken.returncode, 1, "it finds faults")
 
 
-def free_port():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
-@contextlib.contextmanager
-def prometheus(target, token_file):
-    """A Prometheus that scrapes the target; gives a function that asks it."""
-    home = pathlib.Path(tempfile.mkdtemp(dir=BOX))
-    (home / "prometheus.yml").write_text(
-        "scrape_configs:\n- job_name: flyball\n  scrape_interval: 1s\n  scrape_timeout: 1s\n"
-        f"  authorization: {{credentials_file: {token_file}}}\n  static_configs: [{{targets: ['{target}']}}]\n")
-    running = []
-
-    def start():
-        # Somebody may take the port before it does; then it ends, and another is tried.
-        port = free_port()
-        running[:] = [port, subprocess.Popen(
-            ["prometheus", f"--config.file={home}/prometheus.yml", f"--storage.tsdb.path={home}/data",
-             f"--web.listen-address=127.0.0.1:{port}", "--log.level=error"],
-            stdout=subprocess.DEVNULL, stderr=(home / "talk").open("a"))]
-
-    def ask(query):
-        if running[1].poll() is not None:
-            tap.contains((home / "talk").read_text(), "address already in use", "prometheus ended")
-            start()
-        address = f"http://127.0.0.1:{running[0]}/api/v1/query?{urllib.parse.urlencode({'query': query})}"
-        with contextlib.suppress(OSError, ValueError), urllib.request.urlopen(address, timeout=10) as got:
-            return json.load(got)["data"]["result"]
-        return []
-
-    start()
-    try:
-        yield ask
-    finally:
-        running[1].kill()
-        running[1].wait()
-
-
 def test_the_real_one():
     need("prometheus")
     tokens, secret = BOX / "tokens", BOX / "secret"
@@ -157,11 +113,11 @@ def test_the_real_one():
     with serve_machine.service(FLYBALL, f"--store={STORE}", f"--tokens={tokens}") as it:
         tap.equal(it.ask("GET", "/metrics")[0], 401)
         train(it, "digits", 42, trainer)
-        with prometheus(f"127.0.0.1:{it.port}", secret) as ask:
+        with prometheus_machine.prometheus(f"127.0.0.1:{it.port}", "flyball", secret) as server:
+            ask = server.ask
             found = serve_machine.until(lambda: ask("flyball_trials_total"), "a scrape")
             tap.equal({name: found[0]["metric"][name] for name in ("outcome", "training_job", "gpu_model", "job")},
                       {"outcome": "crashed", "training_job": "digits", "gpu_model": 'Test "GPU"', "job": "flyball"})
-            
             train(it, "digits", 8, trainer)
             serve_machine.until(lambda: [series["value"][1] for series in ask("flyball_trial_energy_joules_total")]
                                 == ["50"], "the second trial's energy")
