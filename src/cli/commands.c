@@ -48,6 +48,7 @@ static const struct cli_command *const commands[] = {
     &cmd_carbon_report,
     &cmd_serve,
     &cmd_token,
+    &cmd_token_issue,
     &cmd_sim_job,
     &cmd_sim_group,
     &cmd_sim_compare,

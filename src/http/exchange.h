@@ -12,6 +12,7 @@
 #include <flyball/error.h>
 
 #include "base/buffer.h"
+#include "http/signed_token.h"
 #include "http/stream.h"
 #include "shapes/shape.h"
 
@@ -71,8 +72,9 @@ struct serve_request {
     enum serve_scope scope;  /* of the caller */
     const char *caller_name; /* the token's name; "" without a token */
 
-    const char *bearer;        /* what the caller sent as its token, if the back admits callers; or NULL */
-    const char *last_event_id; /* the header Last-Event-ID: where a stream goes on; or NULL */
+    const char *bearer; /* what the caller sent as its token, if the back admits callers; or NULL */
+    const struct signed_token *signed_token; /* that bearer, if it is one that the key has signed; or NULL */
+    const char *last_event_id;               /* the header Last-Event-ID: where a stream goes on; or NULL */
     struct serve_peer peer;
 };
 
@@ -89,6 +91,7 @@ enum serve_keeping {
 struct serve_answer {
     int status;
     const char *type;       /* static; "application/json" */
+    const char *challenge;  /* with 401: how to ask for a token, static; or NULL */
     const char *allow;      /* with 405: the methods that are allowed, static; or NULL */
     unsigned retry_after_s; /* with 503; 0: not sent */
     struct buffer body;     /* the caller of a route initialises it */

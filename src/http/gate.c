@@ -243,6 +243,38 @@ static bool is_for_anybody(const char *path)
     return strcmp(path, "/healthz") == 0 || strcmp(path, "/readyz") == 0;
 }
 
+/* What a signed token lets its bearer do where scopes of GPUs and CPUs are not told apart. */
+static enum serve_scope scope_of(const struct signed_token *token)
+{
+    if ((token->scopes & 1U << SIGNED_SCOPE_GPU_CONTROL) != 0)
+        return SERVE_TRAIN;
+    return (token->scopes & 1U << SIGNED_SCOPE_GPU_READ) != 0 ? SERVE_READ : SERVE_NOBODY;
+}
+
+/* The daemon whose tokens these are knows "Bearer " in this spelling alone. */
+static bool is_spelt_plainly(const struct visit *visit)
+{
+    const char *value = header(visit, MHD_HTTP_HEADER_AUTHORIZATION);
+
+    return value != NULL && strncmp(value, "Bearer ", strlen("Bearer ")) == 0;
+}
+
+/* Returns whether the bearer is a token that the key has signed. */
+static bool take_signed_token(struct visit *visit)
+{
+    struct serve_request *request = &visit->task.request;
+    struct server *server = visit->door->server;
+
+    if (!server->with_signing_key || !is_spelt_plainly(visit) ||
+        signing_key_ask(&server->signing_key, request->bearer, time(NULL), &visit->signed_token, NULL) < 0)
+        return false;
+    signed_token_name(&visit->signed_token, visit->caller);
+    request->caller_name = visit->caller;
+    request->scope = scope_of(&visit->signed_token);
+    request->signed_token = &visit->signed_token;
+    return true;
+}
+
 /* Returns whether the back lets the bearer do more than somebody without one. */
 static bool bearer_counts(const struct visit *visit)
 {
@@ -274,6 +306,8 @@ static bool ask_back(struct visit *visit)
             token_file_ask(&visit->door->server->tokens, request->bearer, time(NULL), &token, NULL) == 0;
     if (known)
         take_token(visit, &token);
+    else
+        known = request->bearer != NULL && take_signed_token(visit);
     request->scope = options->back->admit(options->back_self, request);
     return known || bearer_counts(visit) || is_no_web_page(visit);
 }

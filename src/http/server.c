@@ -237,6 +237,8 @@ static void server_free(struct server *server)
     troubles_deinit(&server->troubles);
     if (server->with_tokens)
         token_file_close(&server->tokens);
+    if (server->with_signing_key)
+        signing_key_close(&server->signing_key);
     free(server);
 }
 
@@ -250,6 +252,10 @@ static int open_gate(struct server *server, struct fly_error *out_error)
     if (options->tokens != NULL) {
         code = token_file_open(&server->tokens, options->tokens, out_error);
         server->with_tokens = code == 0;
+    }
+    if (code == 0 && options->signing_key != NULL) {
+        code = signing_key_open(&server->signing_key, options->signing_key, out_error);
+        server->with_signing_key = code == 0;
     }
     if (code == 0 && options->certificate != NULL) {
         code = certificate_shelf_open(&server->certificate, options->certificate, options->key, out_error);
@@ -379,7 +385,19 @@ void server_tick(struct server *server)
     connections_reap(&server->connections, now);
 }
 
-/* Reads both, even if one of them fails. */
+static void renew_signing_key(struct server *server)
+{
+    char line[FLY_ERROR_TEXT_MAX + 64];
+    struct fly_error why = {.code = 0};
+
+    if (signing_key_renew(&server->signing_key, &why) < 0)
+        snprintf(line, sizeof line, "reload: %s; the old key stays", why.text);
+    else
+        snprintf(line, sizeof line, "reload: tokens are held against the signing key as it is now");
+    troubles_tell(&server->troubles, line);
+}
+
+/* Reads all, even if one of them fails. */
 void server_reload(struct server *server)
 {
     char line[FLY_ERROR_TEXT_MAX + 64];
@@ -401,7 +419,9 @@ void server_reload(struct server *server)
          */
         readiness_doubt(&server->readiness);
     }
-    if (!server->with_certificate && !server->with_tokens)
+    if (server->with_signing_key)
+        renew_signing_key(server);
+    if (!server->with_certificate && !server->with_tokens && !server->with_signing_key)
         troubles_tell(&server->troubles,
                       "reload: there is neither a certificate nor a file of tokens to read");
 }

@@ -33,8 +33,10 @@ struct server_options {
     const char *const *listen; /* listen_address.h; 1 .. SERVER_ADDRESSES_MAX */
     size_t listen_count;
     const char *socket_owner, *socket_group; /* of Unix sockets, names or numbers; NULL: as the process */
-    unsigned socket_mode; /* of Unix sockets, as 0666; 0: 0660 with a group and 0600 without */
-    const char *tokens;   /* path of the file of tokens; NULL: no tokens, and only this machine may ask */
+    unsigned socket_mode;    /* of Unix sockets, as 0666; 0: 0660 with a group and 0600 without */
+    const char *tokens;      /* path of the file of tokens; NULL: no tokens, and only this machine may ask */
+    const char *signing_key; /* path of the key of signed tokens (signed_token.h), if the back admits callers;
+                                NULL: there are none */
     const char *certificate, *key; /* paths; NULL: no TLS */
     bool insecure_plain_http; /* allows tokens from other machines without TLS, because something in front
                                  does TLS */
@@ -93,9 +95,9 @@ const char *server_address(const struct server *server, size_t index);
 void server_tick(struct server *server);
 
 /*
- * Reads the certificate and the tokens again, and reports how that went. If the new certificate
- * cannot be used, the old one stays. Tokens always follow the file as it is. Call it from the
- * thread that ticks.
+ * Reads the certificate, the tokens and the signing key again, and reports how that went. If the new
+ * certificate or key cannot be used, the old one stays. Tokens always follow the file as it is. Call it from
+ * the thread that ticks.
  */
 void server_reload(struct server *server);
 

@@ -11,6 +11,7 @@
 #include "http/listener.h"
 #include "http/peers.h"
 #include "http/server.h"
+#include "http/signing_key.h"
 #include "http/streams.h"
 #include "http/token_file.h"
 #include "http/traffic.h"
@@ -36,7 +37,8 @@ struct server {
     struct traffic traffic;
     struct certificate_shelf certificate;
     struct token_file tokens;
-    bool with_certificate, with_tokens;
+    struct signing_key signing_key;
+    bool with_certificate, with_tokens, with_signing_key;
     struct connections connections;
     struct streams streams;
     struct peers *peers;                      /* owned; NULL: the library accepts all connections */
@@ -69,6 +71,7 @@ struct visit {
     size_t body_length; /* as the client announced it */
     struct mono_time began;
     char caller[TOKEN_NAME_MAX]; /* name of the caller's token */
+    struct signed_token signed_token;
     const char *challenge;       /* with 401; static */
     const char *path_secret;     /* the token from the path, stored in front of the request's path; or NULL */
     struct stream_line line;     /* of the answer's stream */

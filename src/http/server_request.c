@@ -119,7 +119,8 @@ static struct MHD_Response *make_response(struct visit *visit)
         return NULL;
     add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
     add_header(response, MHD_HTTP_HEADER_ALLOW, answer->allow);
-    add_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, visit->challenge);
+    add_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+               answer->challenge != NULL ? answer->challenge : visit->challenge);
     add_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, answer->stream != NULL ? "no-cache" : "no-store");
     add_header(response, "X-Content-Type-Options", "nosniff");
     if (answer->retry_after_s > 0) {

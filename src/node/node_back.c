@@ -178,6 +178,7 @@ int node_back_open(struct daemon *daemon, const struct node_listen *listen, stru
         .socket_group = config_text(config, KEY_SOCKET_GROUP),
         .socket_mode = (unsigned)strtoul(config_text(config, KEY_SOCKET_MODE), NULL, 8),
         .tokens = config_text(config, KEY_TOKENS),
+        .signing_key = config_text(config, KEY_SIGNING_KEY),
         .certificate = config_text(config, KEY_TLS_CERTIFICATE),
         .key = config_text(config, KEY_TLS_KEY),
         .insecure_plain_http = config_flag(config, KEY_INSECURE_PLAIN_HTTP),

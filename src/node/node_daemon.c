@@ -52,7 +52,7 @@ static void fresh(void *state)
 {
     struct daemon *daemon = state;
 
-    node_v1_wake(daemon->v1);
+    sample_streams_wake(daemon->streams);
 }
 
 static int borrow(void *devices, size_t gpu, const struct device **out_device, struct fly_error *out_error)
@@ -119,7 +119,8 @@ static struct admit_rules rules_of(const struct config *config)
                                 .closed = config_flag(config, KEY_RIGHTS_CLOSED),
                                 .open = config_flag(config, KEY_RIGHTS_OPEN),
                                 .contained = config_flag(config, KEY_RIGHTS_CONTAINED),
-                                .here = config_text(config, KEY_TOKENS) == NULL,
+                                .here = config_text(config, KEY_TOKENS) == NULL &&
+                                        config_text(config, KEY_SIGNING_KEY) == NULL,
                                 .readonly_path = config_text(config, KEY_READONLY)};
 
     rules.rules = config_rules(config, &rules.rule_count);
@@ -171,8 +172,8 @@ static unsigned public_groups(const struct config *config)
     unsigned groups = 0;
 
     for (size_t i = 0; i < names->count; i++) {
-        for (unsigned group = 0; group < PUBLIC_GROUP_COUNT; group++)
-            groups |= strcmp(names->words[i], public_group_words[group]) == 0 ? 1U << group : 0;
+        for (unsigned group = 0; group < SIGNED_SCOPE_COUNT; group++)
+            groups |= strcmp(names->words[i], signed_scope_words[group]) == 0 ? 1U << group : 0;
     }
     return groups;
 }
@@ -182,8 +183,11 @@ static int open_public(struct daemon *daemon, struct fly_error *out_error)
     const struct node_public_options options = {.watch = daemon->watch,
                                                 .admit = daemon->admit,
                                                 .leases = daemon->leases,
+                                                .streams = daemon->streams,
                                                 .leased = daemon->hands,
                                                 .groups = public_groups(daemon->config),
+                                                .wants_tokens =
+                                                    config_text(daemon->config, KEY_SIGNING_KEY) != NULL,
                                                 .tell = tell};
 
     return node_public_open(&options, &daemon->public, out_error);
@@ -192,10 +196,12 @@ static int open_public(struct daemon *daemon, struct fly_error *out_error)
 static int open_routes(struct daemon *daemon, struct fly_error *out_error)
 {
     const struct admit_rules rules = rules_of(daemon->config);
-    int code = admit_open(daemon->watch, &rules, &daemon->admit, out_error);
+    int streams = sample_streams_new(&daemon->streams, out_error);
+    int code = streams < 0 ? streams : admit_open(daemon->watch, &rules, &daemon->admit, out_error);
     const struct node_v1_options options = {.watch = daemon->watch,
                                             .admit = daemon->admit,
                                             .leases = daemon->leases,
+                                            .streams = daemon->streams,
                                             .leased = daemon->hands,
                                             .release = release,
                                             .resume = resume,
@@ -260,6 +266,7 @@ void daemon_close(struct daemon *daemon, double most_s)
     node_public_close(daemon->public);
     leases_close(daemon->leases, most_s);
     node_v1_close(daemon->v1);
+    sample_streams_free(daemon->streams);
     admit_close(daemon->admit);
     if (daemon->audit != NULL)
         audit_close(daemon->audit);

@@ -9,6 +9,7 @@
 #include "node/node_config.h"
 #include "node/public/node_public.h"
 #include "node/own_energy.h"
+#include "node/stream/sample_stream.h"
 #include "node/v1/node_v1.h"
 #include "node/watch/watch.h"
 
@@ -36,6 +37,7 @@ struct daemon {
     struct leases *leases;
     size_t hands; /* GPUs that can be leased, from place 0 on */
     struct admit *admit;
+    struct sample_streams *streams;
     struct node_v1 *v1;
     struct node_public *public;
     struct own_energy own;

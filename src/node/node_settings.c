@@ -23,6 +23,8 @@ const struct node_setting node_settings[KEY_COUNT] = {
         .help = "Mode of the Unix sockets, in octal: who may connect. What they may do there is a matter of rights."}, false},
     [KEY_TOKENS] = {{.key = "server.tokens", .type = CLI_TEXT, .placeholder = "FILE",
         .help = "File of tokens, made with 'flyball token'; a client over TCP controls nothing without one."}, false},
+    [KEY_SIGNING_KEY] = {{.key = "server.signing_key", .type = CLI_TEXT, .placeholder = "FILE",
+        .help = "Key of tokens that 'flyball token issue' signs; the public daemon's routes want one then. Read again at SIGHUP."}, false},
     [KEY_TLS_CERTIFICATE] = {{.key = "server.tls_certificate", .type = CLI_TEXT, .placeholder = "FILE",
         .help = "Certificate, with those between it and its authority, in PEM; TLS on TCP then. Read again at SIGHUP."}, false},
     [KEY_TLS_KEY] = {{.key = "server.tls_key", .type = CLI_TEXT, .placeholder = "FILE",

@@ -85,15 +85,21 @@ static size_t words_match(const char *known, const char *const *words, size_t co
 const struct cli_command *command_find(const struct cli_program *program, const char *const *words,
                                        size_t count, size_t *out_used)
 {
+    const struct cli_command *found = NULL;
+    size_t most = 0;
+
+    /* "token issue" wins over "token", which takes a name. */
     for (const struct cli_command *const *command = program->commands; *command != NULL; command++) {
         size_t used = words_match((*command)->words, words, count);
 
-        if (used > 0) {
-            *out_used = used;
-            return *command;
+        if (used > most) {
+            most = used;
+            found = *command;
         }
     }
-    return NULL;
+    if (found != NULL)
+        *out_used = most;
+    return found;
 }
 
 const struct cli_group *group_find(const struct cli_program *program, const char *const *words, size_t count,

@@ -4,8 +4,9 @@
 
 #include "cli/frame/command.h"
 
-/* The commands serve and token, each in its own file; cli/commands.c lists them all. */
+/* The commands serve, token and token issue, each in its own file; cli/commands.c lists them all. */
 extern const struct cli_command cmd_serve;
 extern const struct cli_command cmd_token;
+extern const struct cli_command cmd_token_issue;
 
 #endif

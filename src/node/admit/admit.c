@@ -159,16 +159,13 @@ static void describe_gpu(struct watch *watch, size_t gpu, struct device_info *in
     out_gpu->highest_mw = known(&sample, QUANTITY_POWER_LIMIT_MAX);
 }
 
-void admit_decide(struct admit *admit, const struct serve_request *request, size_t gpu,
-                  struct rights_decision *out_decision)
+static void decide(struct admit *admit, const struct serve_request *request, const struct rights_gpu *about,
+                   struct rights_decision *out_decision)
 {
     gid_t groups[GROUPS_MAX];
     struct node_rights rights;
-    struct device_info info;
     struct rights_peer peer;
-    struct rights_gpu about;
 
-    describe_gpu(admit->watch, gpu, &info, &about);
     describe_peer(request, &peer);
     pthread_rwlock_rdlock(&admit->lock);
     if (peer.local) {
@@ -177,8 +174,29 @@ void admit_decide(struct admit *admit, const struct serve_request *request, size
     }
     rights = admit->rights;
     rights.readonly = rights_is_readonly(admit->readonly_path);
-    rights_decide(&rights, &peer, &about, out_decision);
+    rights_decide(&rights, &peer, about, out_decision);
     pthread_rwlock_unlock(&admit->lock);
+}
+
+void admit_decide(struct admit *admit, const struct serve_request *request, size_t gpu,
+                  struct rights_decision *out_decision)
+{
+    struct device_info info;
+    struct rights_gpu about;
+
+    describe_gpu(admit->watch, gpu, &info, &about);
+    decide(admit, request, &about, out_decision);
+}
+
+bool admit_reads_cpus(struct admit *admit, const struct serve_request *request)
+{
+    static const struct rights_gpu none = {.uuid = "", .pci = "", .index = SIZE_MAX, .minor = -1};
+    struct rights_decision decision;
+
+    if (request->signed_token != NULL && (request->signed_token->scopes & 1U << SIGNED_SCOPE_CPU_READ) != 0)
+        return true;
+    decide(admit, request, &none, &decision);
+    return decision.may_read;
 }
 
 void admit_bounds(struct admit *admit, size_t gpu, struct lease_bounds *out_bounds)

@@ -52,6 +52,12 @@ int admit_renew(struct admit *admit, const struct admit_rules *rules, struct fly
 void admit_decide(struct admit *admit, const struct serve_request *request, size_t gpu,
                   struct rights_decision *out_decision);
 
+/*
+ * Decides whether the caller may read CPUs: whom the rules let read something that is no GPU, or who shows a
+ * signed token of scope cpu-read.
+ */
+bool admit_reads_cpus(struct admit *admit, const struct serve_request *request);
+
 /* Gives the bounds that hold for everybody on a GPU. */
 void admit_bounds(struct admit *admit, size_t gpu, struct lease_bounds *out_bounds);
 

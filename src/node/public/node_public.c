@@ -13,6 +13,7 @@
 enum { LINE_MAX_BYTES = 640, NO_GROUP = -1 };
 
 #define GPUS PUBLIC_BIT(PUBLIC_GPU_IDS)
+#define CPUS PUBLIC_BIT(PUBLIC_CPU_IDS)
 #define BLOCK PUBLIC_BIT(PUBLIC_BLOCK)
 #define CLOCKS (PUBLIC_BIT(PUBLIC_MIN_CLOCK_MHZ) | PUBLIC_BIT(PUBLIC_MAX_CLOCK_MHZ))
 
@@ -20,6 +21,7 @@ enum { LINE_MAX_BYTES = 640, NO_GROUP = -1 };
 static const struct public_route routes[] = {
     {"GET", "/discover", 0, 0, public_discover, 0},
     {"GET", "/time", 0, 0, public_time, 0},
+    {"GET", "/auth/whoami", 0, 0, public_whoami, 0},
     {"POST", "/gpu/set_power_limit", GPUS | BLOCK | PUBLIC_BIT(PUBLIC_POWER_LIMIT_MW), 0, public_turn,
      OPERATION_SET_POWER_LIMIT},
     {"POST", "/gpu/set_persistence_mode", GPUS | BLOCK | PUBLIC_BIT(PUBLIC_ENABLED), 0, public_turn,
@@ -30,6 +32,10 @@ static const struct public_route routes[] = {
     {"POST", "/gpu/reset_mem_locked_clocks", GPUS | BLOCK, 0, public_turn, OPERATION_RESET_MEM_LOCKED_CLOCKS},
     {"POST", "/gpu/reset_locked_clocks", GPUS | BLOCK, 0, public_turn, OPERATION_RESET_LOCKED_CLOCKS},
     {"GET", "/gpu/get_cumulative_energy", 0, GPUS, public_read_gpus, PUBLIC_READ_ENERGY},
+    {"GET", "/gpu/stream_power", 0, GPUS, public_stream_gpus, 0},
+    {"GET", "/cpu/get_cumulative_energy", PUBLIC_BIT(PUBLIC_CPU) | PUBLIC_BIT(PUBLIC_DRAM), CPUS, public_cpu_energy, 0},
+    {"GET", "/cpu/get_power", 0, CPUS, public_cpu_power, 0},
+    {"GET", "/cpu/stream_power", 0, CPUS, public_stream_cpus, 0},
     {"GET", "/gpu/get_power", 0, GPUS, public_read_gpus, PUBLIC_READ_POWER},
     {"GET", "/gpu/get_power_limit", 0, GPUS, public_read_gpus, PUBLIC_READ_LIMIT},
     {"GET", "/gpu/get_power_limit_constraints", 0, GPUS, public_read_gpus, PUBLIC_READ_CONSTRAINTS},
@@ -43,10 +49,10 @@ static const struct {
     const char *front;
     int group;
 } fronts[] = {
-    {"/gpu/set_", PUBLIC_GROUP_GPU_CONTROL},
-    {"/gpu/reset_", PUBLIC_GROUP_GPU_CONTROL},
-    {"/gpu/", PUBLIC_GROUP_GPU_READ},
-    {"/cpu/", PUBLIC_GROUP_CPU_READ},
+    {"/gpu/set_", SIGNED_SCOPE_GPU_CONTROL},
+    {"/gpu/reset_", SIGNED_SCOPE_GPU_CONTROL},
+    {"/gpu/", SIGNED_SCOPE_GPU_READ},
+    {"/cpu/", SIGNED_SCOPE_CPU_READ},
     {"/auth/", NO_GROUP},
 };
 enum { FRONTS = sizeof fronts / sizeof fronts[0] };
@@ -107,6 +113,26 @@ bool node_public_waits(const struct serve_request *request)
 
 /* ---- who asks ---- */
 
+/* Returns whether the caller's token is good for the group; otherwise the answer is made. */
+static bool may(const struct serve_request *request, int group, struct serve_answer *answer)
+{
+    char text[LINE_MAX_BYTES];
+
+    if (request->caller_name[0] == '\0') {
+        public_refuse(answer, PUBLIC_STRANGER,
+                      request->bearer == NULL
+                          ? "a token is wanted: 'Authorization: Bearer ...'"
+                          : "the token is not one that was signed here, or it has expired");
+        answer->challenge = "Bearer realm=\"zeusd\"";
+        return false;
+    }
+    if (group == NO_GROUP || (public_scopes(request) >> group & 1) != 0)
+        return true;
+    snprintf(text, sizeof text, "the token has no scope '%s'", signed_scope_words[group]);
+    public_refuse(answer, PUBLIC_FORBIDDEN, text);
+    return false;
+}
+
 /* Returns whether the request goes on; otherwise the answer is made. */
 static bool is_let_in(const struct node_public *public, const struct serve_request *request,
                       struct serve_answer *answer)
@@ -122,7 +148,7 @@ static bool is_let_in(const struct node_public *public, const struct serve_reque
         public_refuse(answer, PUBLIC_NOT_FOUND, "no tokens are wanted here");
         return false;
     }
-    return true;
+    return is_for_anybody(request->path) || !public->options.wants_tokens || may(request, group, answer);
 }
 
 static void refuse_route(const struct serve_request *request, const char *allowed,

@@ -10,6 +10,7 @@
 #include "http/exchange.h"
 #include "node/admit/admit.h"
 #include "node/lease/leases.h"
+#include "node/stream/sample_stream.h"
 #include "node/watch/watch.h"
 
 /*
@@ -19,10 +20,11 @@
  *     if (node_public_is_below(request.path))
  *         node_public_answer(public, &request, &answer);
  *
- * A route belongs to a group, and a group that is not enabled is not there: 404. Paths, parameters, answers
- * and statuses are that daemon's. What it does not know is this daemon's: a client that turns a knob has a
- * lease for as long as its process lives (leases_turn), within the operator's bounds, and if the operator's
- * rules let it (node/admit). So over TCP nobody turns anything without a token.
+ * A route belongs to a group, which is also the scope that its tokens must have (enum signed_scope). A group
+ * that is not enabled is not there: 404. Paths, parameters, answers and statuses are that daemon's. What it
+ * does not know is this daemon's: a client that turns a knob has a lease for as long as its process lives
+ * (leases_turn), within the operator's bounds, and if the operator's rules let it (node/admit). So over TCP
+ * nobody turns anything without a token.
  *
  * Tokens are wanted if the server has a signing key (http/signed_token.h): then everything but /discover and
  * /time takes a token of the group's scope, one that was signed or one of the file of tokens.
@@ -34,26 +36,13 @@
  */
 struct node_public;
 
-/*
- *     X(name, word)
- */
-#define PUBLIC_GROUP_MAP(X)       \
-    X(GPU_CONTROL, "gpu-control") \
-    X(GPU_READ, "gpu-read")       \
-    X(CPU_READ, "cpu-read")
-
-#define PUBLIC_GROUP_ENUM(name, word) PUBLIC_GROUP_##name,
-enum public_group { PUBLIC_GROUP_MAP(PUBLIC_GROUP_ENUM) PUBLIC_GROUP_COUNT };
-#undef PUBLIC_GROUP_ENUM
-
-extern const char *const public_group_words[PUBLIC_GROUP_COUNT + 1]; /* ended by NULL */
-
 struct node_public_options {
     struct watch *watch; /* borrowed, as all here */
     struct admit *admit;
     struct leases *leases;
+    struct sample_streams *streams;
     size_t leased;     /* GPUs that the leases have hands for */
-    unsigned groups;   /* enabled: bit N is enum public_group N */
+    unsigned groups;   /* enabled: bit N is enum signed_scope N */
     bool wants_tokens; /* the server has a signing key */
     /* Gets a line for the log when a queued command failed; from any thread. NULL: nobody. */
     void (*tell)(void *state, const char *line);

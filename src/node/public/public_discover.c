@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routes that anybody may ask: what there is, and what time it is. */
+/* Routes that read no device: what there is, what time it is, and who asks. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -91,7 +91,7 @@ void public_discover(struct public_exchange *exchange)
     struct device_info infos[WATCH_GPUS_MAX];
     struct found_gpu gpus[WATCH_GPUS_MAX];
     struct found_cpu cpus[WATCH_CPUS_MAX];
-    const char *groups[PUBLIC_GROUP_COUNT];
+    const char *groups[SIGNED_SCOPE_COUNT];
     struct discovery discovery = {.gpus = gpus,
                                   .cpus = cpus,
                                   .enabled_api_groups = groups,
@@ -100,9 +100,9 @@ void public_discover(struct public_exchange *exchange)
                                   .auth_required = options->wants_tokens,
                                   .daemon = "flyballd"};
 
-    for (int i = 0; i < PUBLIC_GROUP_COUNT; i++) {
+    for (int i = 0; i < SIGNED_SCOPE_COUNT; i++) {
         if ((options->groups >> i & 1) != 0)
-            groups[discovery.group_count++] = public_group_words[i];
+            groups[discovery.group_count++] = signed_scope_words[i];
     }
     serve_answer_struct(exchange->answer, PUBLIC_OK, &shape_discovery, &discovery);
 }
@@ -118,4 +118,37 @@ void public_time(struct public_exchange *exchange)
     const struct moment moment = {clock_real.date(clock_real.state).ns / 1000000};
 
     serve_answer_struct(exchange->answer, PUBLIC_OK, &shape_moment, &moment);
+}
+
+struct caller {
+    const char *sub;
+    const char *const *scopes;
+    size_t scope_count;
+    uint64_t exp;
+    bool has_exp;
+};
+static const struct shape_field caller_rows[] = {
+    {SHAPE_AT(caller, sub), SHAPE_IS_TEXT(SHORT), .any_bytes = true},
+    {SHAPE_AT(caller, scopes), .kind = SHAPE_TEXTS, .longest = UINT32_MAX,
+     .beside = offsetof(struct caller, scope_count)},
+    {SHAPE_AT(caller, exp), SHAPE_IS_U64(0, INT64_MAX), SHAPE_IF(caller, has_exp)},
+};
+static const struct shape shape_caller = {SHAPE_OF(caller, caller_rows)};
+
+void public_whoami(struct public_exchange *exchange)
+{
+    const struct serve_request *request = exchange->request;
+    const struct signed_token *token = request->signed_token;
+    const char *scopes[SIGNED_SCOPE_COUNT];
+    struct caller caller = {.sub = token != NULL ? token->subject : request->caller_name, .scopes = scopes};
+
+    for (int i = 0; i < SIGNED_SCOPE_COUNT; i++) {
+        if ((public_scopes(request) >> i & 1) != 0)
+            scopes[caller.scope_count++] = signed_scope_words[i];
+    }
+    if (token != NULL && token->expires) {
+        caller.has_exp = true;
+        caller.exp = (uint64_t)token->expires_s;
+    }
+    serve_answer_struct(exchange->answer, PUBLIC_OK, &shape_caller, &caller);
 }

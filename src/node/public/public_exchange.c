@@ -8,9 +8,6 @@
 
 enum { LINE_MAX_BYTES = 640 };
 
-#define PUBLIC_GROUP_WORD(name, word) word,
-const char *const public_group_words[PUBLIC_GROUP_COUNT + 1] = {PUBLIC_GROUP_MAP(PUBLIC_GROUP_WORD) NULL};
-
 struct refusal {
     const char *error;
 };
@@ -95,18 +92,37 @@ int public_find_gpu(struct watch *watch, uint32_t id)
     return -1;
 }
 
-/* Without a list of numbers, all GPUs are meant. */
+/* Without a list of numbers, all GPUs are meant that the caller may read, or all if there is none. */
 void public_all_gpus(const struct public_exchange *exchange, struct public_query *query)
 {
-    struct watch *watch = exchange->public->options.watch;
-    size_t count = watch_gpu_count(watch);
+    const struct node_public_options *options = &exchange->public->options;
+    size_t count = watch_gpu_count(options->watch);
+    bool some = false;
 
     if ((query->given & PUBLIC_BIT(PUBLIC_GPU_IDS)) != 0)
         return;
-    for (query->id_count = 0; query->id_count < count; query->id_count++) {
+    query->id_count = 0;
+    for (size_t gpu = 0; gpu < count; gpu++) {
+        struct rights_decision decision;
         struct device_info info;
 
-        watch_gpu_info(watch, query->id_count, &info);
-        query->ids[query->id_count] = info.index;
+        admit_decide(options->admit, exchange->request, gpu, &decision);
+        if (some && !decision.may_read)
+            continue;
+        if (!some && decision.may_read)
+            query->id_count = 0;
+        some = some || decision.may_read;
+        watch_gpu_info(options->watch, gpu, &info);
+        query->ids[query->id_count++] = info.index;
     }
+}
+
+unsigned public_scopes(const struct serve_request *request)
+{
+    if (request->signed_token != NULL)
+        return request->signed_token->scopes;
+    if (request->caller_name[0] == '\0' || request->scope < SERVE_READ)
+        return 0;
+    return 1U << SIGNED_SCOPE_GPU_READ | 1U << SIGNED_SCOPE_CPU_READ |
+           (request->scope >= SERVE_TRAIN ? 1U << SIGNED_SCOPE_GPU_CONTROL : 0);
 }

@@ -67,7 +67,8 @@ enum public_reading {
 };
 
 typedef void public_answer_fn(struct public_exchange *exchange);
-public_answer_fn public_discover, public_time, public_turn, public_read_gpus;
+public_answer_fn public_discover, public_time, public_whoami, public_turn, public_read_gpus;
+public_answer_fn public_cpu_energy, public_cpu_power, public_stream_gpus, public_stream_cpus;
 
 /* Answers with {"error": "..."}. */
 void public_refuse(struct serve_answer *answer, int status, const char *text);
@@ -85,10 +86,14 @@ int public_status(int code);
 /* Tells the log of a command that failed when nobody waited for it; self is the struct node_public. */
 void public_tell_failed(void *self, size_t gpu, const struct fly_error *error);
 
+/* Returns the scopes, bits of enum signed_scope, of the caller's token: it was signed, or is one of the file.
+ */
+unsigned public_scopes(const struct serve_request *request);
+
 /* Returns the watch's place of the GPU with that number, or -1. */
 int public_find_gpu(struct watch *watch, uint32_t id);
 
-/* Without a list of numbers in the request, puts those of all GPUs there. */
+/* Without a list of numbers in the request, puts those of all GPUs there that may be read. */
 void public_all_gpus(const struct public_exchange *exchange, struct public_query *query);
 
 /* Gives a GPU's power: the instant one, or the average where there is none. */
@@ -101,5 +106,15 @@ struct public_cpu {
     int dram;
 };
 size_t public_find_cpus(struct watch *watch, struct public_cpu cpus[WATCH_CPUS_MAX]);
+
+/*
+ * Gives the CPUs that a request names, all without a list. False if the answer is made: the caller may not
+ * read them, or named one that is not there.
+ */
+bool public_take_cpus(struct public_exchange *exchange, struct public_cpu cpus[WATCH_CPUS_MAX],
+                      size_t *out_count);
+
+/* Returns a device's mean power since its sample before, in mW; -1 if there was none. */
+int64_t public_mean_mw(const struct watch_sample *sample);
 
 #endif

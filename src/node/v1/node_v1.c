@@ -132,12 +132,9 @@ void node_v1_answer(struct node_v1 *v1, const struct serve_request *request, str
 int node_v1_open(const struct node_v1_options *options, struct node_v1 **out_v1, struct fly_error *out_error)
 {
     struct node_v1 *v1 = calloc(1, sizeof *v1);
-    int code = v1 == NULL ? error_no_memory(out_error) : v1_streams_new(&v1->streams, out_error);
 
-    if (code < 0) {
-        free(v1);
-        return code;
-    }
+    if (v1 == NULL)
+        return error_no_memory(out_error);
     v1->options = *options;
     *out_v1 = v1;
     return 0;
@@ -145,15 +142,7 @@ int node_v1_open(const struct node_v1_options *options, struct node_v1 **out_v1,
 
 void node_v1_close(struct node_v1 *v1)
 {
-    if (v1 == NULL)
-        return;
-    v1_streams_free(v1->streams);
     free(v1);
-}
-
-void node_v1_wake(struct node_v1 *v1)
-{
-    v1_streams_wake(v1->streams);
 }
 
 /* ---- the machine's root alone ---- */

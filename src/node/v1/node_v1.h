@@ -9,6 +9,7 @@
 #include "http/exchange.h"
 #include "node/admit/admit.h"
 #include "node/lease/leases.h"
+#include "node/stream/sample_stream.h"
 #include "node/watch/watch.h"
 
 /*
@@ -30,6 +31,7 @@ struct node_v1_options {
     struct watch *watch; /* all borrowed */
     struct admit *admit;
     struct leases *leases;
+    struct sample_streams *streams;
     size_t leased; /* GPUs that the leases know, from place 0 on */
 
     /*
@@ -43,7 +45,7 @@ struct node_v1_options {
 
 /* FLY_ENOMEM. */
 int node_v1_open(const struct node_v1_options *options, struct node_v1 **out_v1, struct fly_error *out_error);
-void node_v1_close(struct node_v1 *v1); /* after all streams have ended; accepts NULL */
+void node_v1_close(struct node_v1 *v1); /* accepts NULL */
 
 /* Returns whether a path is one of this family's. */
 bool node_v1_is_below(const char *path);
@@ -53,8 +55,5 @@ bool node_v1_waits(const struct serve_request *request);
 
 /* Answers; the caller owns the answer's body. */
 void node_v1_answer(struct node_v1 *v1, const struct serve_request *request, struct serve_answer *out_answer);
-
-/* Has streams send what is new; called after new samples. Must not block: it only wakes. */
-void node_v1_wake(struct node_v1 *v1);
 
 #endif

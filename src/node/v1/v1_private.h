@@ -10,7 +10,6 @@ enum { V1_ARENA_MAX = 4 << 20, V1_ID_MAX = 128 };
 
 struct node_v1 {
     struct node_v1_options options;
-    struct v1_streams *streams; /* owned */
 };
 
 /* One request between finding its route and writing its answer. */
@@ -39,10 +38,5 @@ int v1_find_gpu(struct v1_exchange *exchange, const char *text, size_t *out_gpu)
 
 /* Answers with a struct. */
 int v1_tell(struct v1_exchange *exchange, const struct shape *shape, const void *from);
-
-/* ---- v1_stream.c ---- */
-int v1_streams_new(struct v1_streams **out_streams, struct fly_error *out_error);
-void v1_streams_free(struct v1_streams *streams);
-void v1_streams_wake(struct v1_streams *streams);
 
 #endif

@@ -61,7 +61,8 @@ struct watch_sample {
     size_t gpu; /* its place */
     struct device_reading reading;
     double energy_total_j; /* goes on over restarts */
-    double energy_j;       /* since this device's sample before */
+    double energy_j;       /* since this device's sample before, */
+    double since_s;        /* which was so long ago; 0: there was none */
 };
 
 /* What has become of a device. */

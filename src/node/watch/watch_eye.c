@@ -77,6 +77,7 @@ static void take(struct place *place, struct device_reading *reading, bool with_
         .reading = *reading,
         .energy_total_j = (double)place->total.energy_uj * 1e-6,
         .energy_j = energy_j,
+        .since_s = elapsed_s,
     };
     watch->ring[sample->id % watch->options.ring] = *sample;
     place->failures = 0;

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/stream/sample_stream.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { BATCH = 64, PENDING_MAX = 1 << 20 };
+
+struct sample_streams {
+    pthread_mutex_t lock;
+    struct sample_stream *first;
+};
+
+/* One client. Only its thread of the server touches what stands below `next`. */
+struct sample_stream {
+    struct serve_stream stream;
+    struct sample_streams *of;
+    struct sample_stream_options options;
+    struct sample_stream *before, *next; /* guarded by the lock */
+    uint64_t after;                      /* the last sample that was written */
+    struct buffer pending;               /* events that were written and not yet taken */
+    size_t taken;
+    max_align_t state[];
+};
+
+int sample_streams_new(struct sample_streams **out_streams, struct fly_error *out_error)
+{
+    struct sample_streams *streams = calloc(1, sizeof *streams);
+
+    if (streams == NULL)
+        return error_no_memory(out_error);
+    pthread_mutex_init(&streams->lock, NULL);
+    *out_streams = streams;
+    return 0;
+}
+
+void sample_streams_free(struct sample_streams *streams)
+{
+    if (streams == NULL)
+        return;
+    pthread_mutex_destroy(&streams->lock);
+    free(streams);
+}
+
+void sample_streams_wake(struct sample_streams *streams)
+{
+    pthread_mutex_lock(&streams->lock);
+    for (struct sample_stream *at = streams->first; at != NULL; at = at->next)
+        serve_stream_wake(&at->stream);
+    pthread_mutex_unlock(&streams->lock);
+}
+
+static void link_stream(struct sample_stream *stream)
+{
+    struct sample_streams *streams = stream->of;
+
+    pthread_mutex_lock(&streams->lock);
+    stream->next = streams->first;
+    if (stream->next != NULL)
+        stream->next->before = stream;
+    streams->first = stream;
+    pthread_mutex_unlock(&streams->lock);
+}
+
+static void end_stream(void *self)
+{
+    struct sample_stream *stream = self;
+
+    pthread_mutex_lock(&stream->of->lock);
+    if (stream->before != NULL)
+        stream->before->next = stream->next;
+    else
+        stream->of->first = stream->next;
+    if (stream->next != NULL)
+        stream->next->before = stream->before;
+    pthread_mutex_unlock(&stream->of->lock);
+    buffer_deinit(&stream->pending);
+    free(stream);
+}
+
+static bool is_wanted(const struct sample_stream_options *options, size_t place)
+{
+    if (place < WATCH_CPU_FIRST)
+        return (options->gpus >> place & 1) != 0;
+    return (options->cpus >> (place - WATCH_CPU_FIRST) & 1) != 0;
+}
+
+/* Writes the next samples; returns whether there is anything to send. */
+static bool fill(struct sample_stream *stream)
+{
+    const struct sample_stream_options *options = &stream->options;
+    struct watch_sample samples[BATCH];
+    uint64_t lost = 0;
+    size_t count;
+
+    buffer_clear(&stream->pending);
+    stream->taken = 0;
+    do {
+        count = watch_since(options->watch, stream->after, samples, BATCH, &lost);
+        if (lost > 0 && options->lost != NULL)
+            options->lost(lost, &stream->pending);
+        for (size_t i = 0; i < count; i++) {
+            if (is_wanted(options, samples[i].gpu))
+                options->put(options->watch, stream->state, &samples[i], &stream->pending);
+        }
+        if (count > 0)
+            stream->after = samples[count - 1].id;
+    } while (count == BATCH && stream->pending.length == 0);
+    return stream->pending.length > 0;
+}
+
+static long pull(void *self, char *bytes, size_t maximum)
+{
+    struct sample_stream *stream = self;
+    size_t left;
+
+    if (stream->taken == stream->pending.length && !fill(stream))
+        return 0;
+    if (stream->pending.error < 0)
+        return -1;
+    left = stream->pending.length - stream->taken;
+    left = left < maximum ? left : maximum;
+    memcpy(bytes, stream->pending.data + stream->taken, left);
+    stream->taken += left;
+    return (long)left;
+}
+
+int sample_stream_open(struct sample_streams *streams, const struct sample_stream_options *options,
+                       struct serve_stream **out_stream, struct fly_error *out_error)
+{
+    struct sample_stream *stream = calloc(1, sizeof *stream + options->state_bytes);
+
+    if (stream == NULL)
+        return error_no_memory(out_error);
+    stream->of = streams;
+    stream->options = *options;
+    stream->after = options->after;
+    if (options->state_bytes > 0)
+        memcpy(stream->state, options->state, options->state_bytes);
+    buffer_init(&stream->pending, PENDING_MAX);
+    stream->stream = (struct serve_stream){
+        .pull = pull, .end = end_stream, .self = stream, .heartbeat_s = options->heartbeat_s};
+    link_stream(stream);
+    *out_stream = &stream->stream;
+    return 0;
+}
+
+uint64_t sample_stream_newest(struct watch *watch, uint64_t gpus, uint64_t cpus)
+{
+    const struct sample_stream_options wanted = {.gpus = gpus, .cpus = cpus};
+    size_t end = WATCH_CPU_FIRST + watch_cpu_count(watch);
+    uint64_t oldest = UINT64_MAX;
+
+    for (size_t place = 0; place < end; place++) {
+        struct watch_sample sample;
+
+        if (is_wanted(&wanted, place) && watch_latest(watch, place, &sample, NULL) == 0 && sample.id < oldest)
+            oldest = sample.id;
+    }
+    return oldest == UINT64_MAX || oldest == 0 ? 0 : oldest - 1;
+}
