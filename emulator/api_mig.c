@@ -78,7 +78,7 @@ int nvmlDeviceGetGpuInstanceId(struct nvml_device *device, unsigned *id)
     int code = call_within(&call, __func__, device, id != NULL);
 
     if (code == NVML_SUCCESS && id != NULL)
-        *id = (unsigned)call.instance + EMULATOR_INSTANCES_MAX;
+        *id = identity_instance_id((unsigned)call.instance);
     return call_end(&call, code);
 }
 

@@ -266,6 +266,14 @@ double emulator_truth_temperature_c(struct emulator *emulator, unsigned gpu, str
     return truth(emulator, gpu, at, history_temperature_c);
 }
 
+void emulator_truth_accounts(struct emulator *emulator, unsigned gpu, struct emulator_accounts *out_accounts)
+{
+    struct hold hold = take(emulator, gpu);
+
+    gpu_accounts_at(hold.gpu, hold.now_ns, out_accounts);
+    give(&hold);
+}
+
 unsigned long long emulator_counter_mj(struct emulator *emulator, unsigned gpu)
 {
     struct hold hold = take(emulator, gpu);
@@ -366,9 +374,23 @@ void emulator_set_faults(struct emulator *emulator, const struct fault_list *fau
 int emulator_work_begin(struct emulator *emulator, unsigned gpu, const struct emulator_load *load,
                         int *out_slot, struct fly_error *out_error)
 {
-    struct hold hold = take(emulator, gpu);
-    int slot = gpu_work_begin(hold.gpu, hold.now_ns, load);
+    static const struct emulator_role plain = {EMULATOR_WORK_COMPUTE, -1};
 
+    return emulator_work_begin_as(emulator, gpu, &plain, load, out_slot, out_error);
+}
+
+int emulator_work_begin_as(struct emulator *emulator, unsigned gpu, const struct emulator_role *role,
+                           const struct emulator_load *load, int *out_slot, struct fly_error *out_error)
+{
+    struct hold hold;
+    int slot;
+
+    if (role->instance >= (int)emulator->state->settings.instances)
+        return error_set(out_error, FLY_EUSAGE,
+                         "GPU %u of the emulator has %u MIG instances, and none of number %d; count from 0",
+                         gpu, emulator->state->settings.instances, role->instance);
+    hold = take(emulator, gpu);
+    slot = gpu_work_begin(hold.gpu, hold.now_ns, role, load);
     give(&hold);
     if (slot < 0)
         return error_set(out_error, FLY_EEXHAUSTED,

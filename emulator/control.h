@@ -94,6 +94,12 @@ double emulator_truth_power_w(struct emulator *emulator, unsigned gpu, struct mo
 double emulator_truth_temperature_c(struct emulator *emulator, unsigned gpu, struct mono_time at);
 
 /*
+ * The truth about who drew what up to now, as account.h defines it: who works on the GPU or did, the newest
+ * EMULATOR_ACCOUNTS of them, and the idle power.
+ */
+void emulator_truth_accounts(struct emulator *emulator, unsigned gpu, struct emulator_accounts *out_accounts);
+
+/*
  * The readings of the board's sensors now, in mJ and mW, without latency and faults. A counter that is
  * updated by reading is not updated by this.
  */
@@ -128,6 +134,13 @@ void emulator_set_faults(struct emulator *emulator, const struct fault_list *fau
  */
 int emulator_work_begin(struct emulator *emulator, unsigned gpu, const struct emulator_load *load,
                         int *out_slot, struct fly_error *out_error);
+
+/*
+ * The same for a work of that kind and MIG instance (account.h); the above computes in none. FLY_EUSAGE for
+ * an instance that the GPU does not have.
+ */
+int emulator_work_begin_as(struct emulator *emulator, unsigned gpu, const struct emulator_role *role,
+                           const struct emulator_load *load, int *out_slot, struct fly_error *out_error);
 void emulator_work_change(struct emulator *emulator, unsigned gpu, int slot,
                           const struct emulator_load *load);
 void emulator_work_end(struct emulator *emulator, unsigned gpu, int slot);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "device/nvidia/nvml_abi.h"
 #include "emulator/sensor.h"
@@ -166,6 +165,33 @@ static double apart(double time_s, double other_s)
     return fabs(time_s - other_s) < 0.01 * other_s ? 1.02 * other_s : time_s;
 }
 
+static struct emulator_part part_of(const struct emulated_gpu *gpu, const struct emulator_load *load)
+{
+    return (struct emulator_part){.account = -1,
+                                  .above_w = fmax(load->wanted_w - gpu_shape_of(gpu)->idle_w, 0.0),
+                                  .share = fmin(fmax(load->utilization, 0.0), 1.0)};
+}
+
+/* From now on, the loads as they are draw what is drawn. */
+static void share_out(struct emulated_gpu *gpu)
+{
+    struct emulator_part parts[EMULATOR_PARTS_MAX];
+    uint32_t count = 0;
+
+    parts[count++] = part_of(gpu, &gpu->scripted);
+    for (int i = 0; i < EMULATOR_SLOTS; i++) {
+        const struct work_slot *slot = &gpu->slots[i];
+
+        if (!slot->used)
+            continue;
+        parts[count] = part_of(gpu, &slot->load);
+        parts[count].account = slot->account;
+        parts[count].is_present = slot->role.kind != EMULATOR_WORK_MPS_SERVER;
+        count++;
+    }
+    accounts_set_parts(&gpu->accounts, parts, count);
+}
+
 void gpu_init(struct emulated_gpu *gpu, unsigned index, const struct emulator_settings *settings,
               const struct gpu_shape *shape, int64_t now_ns)
 {
@@ -190,16 +216,50 @@ void gpu_init(struct emulated_gpu *gpu, unsigned index, const struct emulator_se
     gpu->settled_ns = now_ns;
     gpu->counter_offset_j = 1000.0 * (index + 1);
     history_start(&gpu->history, &gpu->inertia, now_ns, gpu_shape_of(gpu)->idle_w, NVML_REASON_IDLE);
+    accounts_init(&gpu->accounts, now_ns);
+    gpu->mps_samples = settings->mps_samples;
+    share_out(gpu);
     sensor_init(gpu, settings);
+}
+
+/* Charges what was drawn since the last change, up to `at_ns`. */
+static void charge(const struct emulated_gpu *gpu, int64_t at_ns, struct emulator_accounts *accounts)
+{
+    const struct segment *segment = history_newest(&gpu->history);
+
+    if (at_ns > segment->start_ns)
+        accounts_charge(accounts, history_energy_j(&gpu->history, &gpu->inertia, at_ns) - segment->energy_j,
+                        gpu_shape_of(gpu)->idle_w, (double)(at_ns - segment->start_ns) / 1e9);
+}
+
+void gpu_use_up_to(struct emulated_gpu *gpu, int64_t now_ns)
+{
+    accounts_use_up_to(&gpu->accounts, now_ns, gpu->mps_samples);
+}
+
+void gpu_accounts_at(const struct emulated_gpu *gpu, int64_t now_ns, struct emulator_accounts *out_accounts)
+{
+    *out_accounts = gpu->accounts;
+    charge(gpu, now_ns, out_accounts);
 }
 
 void gpu_changed(struct emulated_gpu *gpu, int64_t at_ns)
 {
     struct segment_change change = change_of(gpu);
 
+    gpu_use_up_to(gpu, at_ns);
+    charge(gpu, at_ns, &gpu->accounts);
+    share_out(gpu);
     /* The ring forgets old segments: the counter must sum them before. */
     sensor_sum_up_to(gpu, at_ns);
     history_append(&gpu->history, &gpu->inertia, at_ns, &change);
+}
+
+static void end_slot(struct emulated_gpu *gpu, struct work_slot *slot, int64_t at_ns)
+{
+    slot->used = false;
+    accounts_close(&gpu->accounts, slot->account, at_ns);
+    gpu_changed(gpu, at_ns);
 }
 
 /* A dead process no longer holds its lock; its work ended when it was last heard of, at the earliest. */
@@ -216,10 +276,9 @@ static void bury(struct emulated_gpu *gpu)
             continue;
         if (code == EOWNERDEAD)
             pthread_mutex_consistent(&slot->alive);
-        slot->used = false;
         if (code == 0 || code == EOWNERDEAD)
             pthread_mutex_unlock(&slot->alive);
-        gpu_changed(gpu, slot->heard_ns > gpu->settled_ns ? slot->heard_ns : gpu->settled_ns);
+        end_slot(gpu, slot, slot->heard_ns > gpu->settled_ns ? slot->heard_ns : gpu->settled_ns);
     }
 }
 
@@ -259,7 +318,8 @@ bool gpu_plan(struct emulated_gpu *gpu, int64_t at_ns, const struct emulator_loa
     return true;
 }
 
-int gpu_work_begin(struct emulated_gpu *gpu, int64_t now_ns, const struct emulator_load *load)
+int gpu_work_begin(struct emulated_gpu *gpu, int64_t now_ns, const struct emulator_role *role,
+                   const struct emulator_load *load)
 {
     for (int i = 0; i < EMULATOR_SLOTS; i++) {
         struct work_slot *slot = &gpu->slots[i];
@@ -272,10 +332,13 @@ int gpu_work_begin(struct emulated_gpu *gpu, int64_t now_ns, const struct emulat
             pthread_mutex_consistent(&slot->alive);
         else if (code != 0)
             continue;
-        slot->pid = getpid();
+        slot->owner = process_self();
+        slot->role = *role;
+        slot->account = accounts_open(&gpu->accounts, &slot->owner, role, now_ns);
+        slot->load = *load;
+        slot->heard_ns = now_ns;
         slot->used = true;
-        slot->load = (struct emulator_load){.wanted_w = 0.0};
-        gpu_work_change(gpu, i, now_ns, load);
+        gpu_changed(gpu, now_ns);
         return i;
     }
     return -1;
@@ -303,9 +366,8 @@ void gpu_work_change(struct emulated_gpu *gpu, int slot, int64_t now_ns, const s
 
 void gpu_work_end(struct emulated_gpu *gpu, int slot, int64_t now_ns)
 {
-    gpu->slots[slot].used = false;
     pthread_mutex_unlock(&gpu->slots[slot].alive);
-    gpu_changed(gpu, now_ns);
+    end_slot(gpu, &gpu->slots[slot], now_ns);
 }
 
 uint64_t gpu_memory_used(const struct emulated_gpu *gpu)

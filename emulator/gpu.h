@@ -42,9 +42,17 @@ const struct gpu_shape *gpu_shape_of(const struct emulated_gpu *gpu);
 bool gpu_plan(struct emulated_gpu *gpu, int64_t at_ns, const struct emulator_load *load);
 
 /* Takes a slot for the calling process's work; -1 when all are taken. The thread that took it must end it. */
-int gpu_work_begin(struct emulated_gpu *gpu, int64_t now_ns, const struct emulator_load *load);
+int gpu_work_begin(struct emulated_gpu *gpu, int64_t now_ns, const struct emulator_role *role,
+                   const struct emulator_load *load);
 void gpu_work_change(struct emulated_gpu *gpu, int slot, int64_t now_ns, const struct emulator_load *load);
 void gpu_work_end(struct emulated_gpu *gpu, int slot, int64_t now_ns);
+
+/*
+ * Brings the samples of use up to `now_ns`; and gives the accounts as they are then, of which the GPU itself
+ * has those up to the last change.
+ */
+void gpu_use_up_to(struct emulated_gpu *gpu, int64_t now_ns);
+void gpu_accounts_at(const struct emulated_gpu *gpu, int64_t now_ns, struct emulator_accounts *out_accounts);
 
 /* Memory that loads use. */
 uint64_t gpu_memory_used(const struct emulated_gpu *gpu);

@@ -49,3 +49,8 @@ void identity_legacy_bus_id(const struct emulated_gpu *gpu, char out_text[IDENTI
 {
     snprintf(out_text, IDENTITY_MAX, "0000:%02X:00.0", identity_bus(gpu));
 }
+
+unsigned identity_instance_id(unsigned instance)
+{
+    return instance + EMULATOR_INSTANCES_MAX;
+}

@@ -16,6 +16,9 @@ void identity_uuid(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
 void identity_instance_uuid(const struct emulated_gpu *gpu, unsigned instance, char out_text[IDENTITY_MAX]);
 void identity_instance_name(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
 
+/* The driver's number of the GPU instance; its compute instance is number 0. */
+unsigned identity_instance_id(unsigned instance);
+
 void identity_serial(const struct emulated_gpu *gpu, char out_text[IDENTITY_MAX]);
 
 /* "00000000:07:00.0" and "0000:07:00.0". */

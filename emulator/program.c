@@ -13,7 +13,7 @@
 #include "base/words.h"
 
 const struct program_command *const program_commands[] = {
-    &program_start, &program_run,  &program_train,   &program_show,
+    &program_start, &program_run,  &program_train,   &program_mps, &program_show,
     &program_set,   &program_stop, &program_library, NULL,
 };
 

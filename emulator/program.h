@@ -73,6 +73,7 @@ extern const struct program_command *const program_commands[];
 extern const struct program_option program_common_options[];
 
 extern const struct program_command program_library;
+extern const struct program_command program_mps;
 extern const struct program_command program_run;
 extern const struct program_command program_set;
 extern const struct program_command program_show;

@@ -3,11 +3,13 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 #include "emulator/gpu.h"
 #include "emulator/identity.h"
 #include "emulator/program.h"
+#include "emulator/program_accounts.h"
 #include "emulator/sensor.h"
 #include "emulator/workload_profiles.h"
 
@@ -20,6 +22,8 @@ struct shown {
     struct workload_set requested, enforced;
     unsigned processes[EMULATOR_SLOTS], process_count;
     bool lost;
+    double idle_w;
+    struct emulator_accounts *accounts;
 };
 
 static void look(struct emulated_gpu *gpu, int64_t now_ns, struct shown *out)
@@ -28,7 +32,10 @@ static void look(struct emulated_gpu *gpu, int64_t now_ns, struct shown *out)
 
     now_ns = gpu_settle(gpu, now_ns);
     segment = history_newest(&gpu->history);
+    gpu_accounts_at(gpu, now_ns, out->accounts);
     *out = (struct shown){
+        .accounts = out->accounts,
+        .idle_w = gpu_shape_of(gpu)->idle_w,
         .power_w = history_power_w(&gpu->history, &gpu->inertia, now_ns),
         .energy_j = history_energy_j(&gpu->history, &gpu->inertia, now_ns),
         .temperature_c = history_temperature_c(&gpu->history, &gpu->inertia, now_ns),
@@ -50,7 +57,7 @@ static void look(struct emulated_gpu *gpu, int64_t now_ns, struct shown *out)
     identity_uuid(gpu, out->uuid);
     for (int i = 0; i < EMULATOR_SLOTS; i++) {
         if (gpu->slots[i].used)
-            out->processes[out->process_count++] = (unsigned)gpu->slots[i].pid;
+            out->processes[out->process_count++] = (unsigned)gpu->slots[i].owner.pid;
     }
 }
 
@@ -119,8 +126,12 @@ static int print_json(const struct emulator *emulator, const struct shown *shown
     json_t *document;
     int result;
 
-    for (unsigned i = 0; i < state->gpu_count; i++)
-        json_array_append_new(gpus, object_of(i, &shown[i]));
+    for (unsigned i = 0; i < state->gpu_count; i++) {
+        json_t *gpu = object_of(i, &shown[i]);
+
+        program_put_accounts(gpu, state, shown[i].idle_w, shown[i].accounts);
+        json_array_append_new(gpus, gpu);
+    }
     document =
         json_pack("{s:s, s:b, s:s, s:b, s:f, s:f, s:o}", "schema", "flyball.emulator.show/1", "emulated", 1,
                   "state", emulator->path, "virtual_time", (int)state->settings.virtual_time, "time_s",
@@ -147,20 +158,29 @@ static int show_run(const struct program_call *call, struct fly_error *out_error
 {
     struct shown shown[EMULATOR_GPUS_MAX] = {0};
     struct emulator *emulator;
+    struct emulator_accounts *accounts;
     int64_t now_ns;
     int code = emulator_open(call->state, &emulator, out_error);
 
     if (code < 0)
         return code;
+    accounts = calloc(EMULATOR_GPUS_MAX, sizeof *accounts);
+    if (accounts == NULL) {
+        emulator_close(emulator);
+        return error_no_memory(out_error);
+    }
     state_lock(emulator->state);
     now_ns = state_now_ns(emulator->state);
-    for (unsigned i = 0; i < emulator->state->gpu_count; i++)
+    for (unsigned i = 0; i < emulator->state->gpu_count; i++) {
+        shown[i].accounts = &accounts[i];
         look(&emulator->state->gpus[i], now_ns, &shown[i]);
+    }
     state_unlock(emulator->state);
     if (program_value(call, "json") == NULL)
         print_table(emulator, shown, now_ns);
     else if (print_json(emulator, shown, now_ns) < 0)
         code = error_set(out_error, FLY_EWRITE, "writing JSON to standard output failed");
+    free(accounts);
     emulator_close(emulator);
     return code;
 }
@@ -168,7 +188,11 @@ static int show_run(const struct program_call *call, struct fly_error *out_error
 const struct program_command program_show = {
     .name = "show",
     .summary = "show what emulated GPUs really draw, and what their sensors say",
-    .text = "Energy is that since the start; the counter began elsewhere, as real ones do.",
+    .text =
+        "Energy is that since the start; the counter began elsewhere, as real ones do. JSON also has what "
+        "each\n"
+        "work drew: true_dynamic_j above the board's idle power, and of that true_idle_j, evenly for those\n"
+        "that are there. With true_vacant_j and true_other_j they add up to true_energy_j.",
     .options = {{"json", NULL, "Print JSON for programs."}},
     .run = show_run,
 };

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -10,7 +11,7 @@
 #include "model/gpu_model.h"
 #include "train/program/step_writer.h"
 
-enum { GIB_BITS = 30 };
+enum { GIB_BITS = 30, BUSY_MAX = 16 };
 
 static const double evaluation_share = 0.4; /* of a step's time, forward only; its dynamic power is 0.7 */
 static const double evaluation_power = 0.7;
@@ -26,7 +27,10 @@ struct job {
     struct gpu_load load;
     double batch_size, gap_s, wanted_w;
     double full_clock_s; /* of a step */
-    unsigned steps, epochs, evaluation_steps;
+    struct emulator_role role;
+    double busy[BUSY_MAX]; /* share of the time with kernels, of one step after the other */
+    unsigned busy_count;
+    unsigned steps, epochs, evaluation_steps, turn;
     uint64_t memory_bytes;
     struct step_writer report; /* to whom steps are reported */
 };
@@ -45,6 +49,13 @@ static void put_load(struct job *job, double wanted_w, double utilization)
         if ((job->gpus & 1U << i) != 0)
             emulator_work_change(job->emulator, i, job->slots[i], &load);
     }
+}
+
+/* A work that keeps the processors busy for a share of the time draws that share of what it wants above idle.
+ */
+static void put_share(struct job *job, double wanted_w, double share)
+{
+    put_load(job, job->shape->idle_w + share * (wanted_w - job->shape->idle_w), share);
 }
 
 /*
@@ -91,7 +102,7 @@ static double work(struct job *job, unsigned steps, double wanted_w, double leng
     for (unsigned i = 0; i < steps && !stopped && !is_lost(job); i++) {
         if (told)
             tell(job, "step", i + 1);
-        put_load(job, wanted_w, 1.0);
+        put_share(job, wanted_w, job->busy[job->turn++ % job->busy_count]);
         next = mono_after_s(next, length * job->full_clock_s * slowdown(job));
         job->clock.sleep_until(job->clock.state, next);
         if (job->gap_s > 0.0) {
@@ -161,6 +172,52 @@ static int read_job(const struct program_call *call, struct job *job, struct fly
     return code;
 }
 
+static int bad_value(const struct program_call *call, const char *name, const char *expected,
+                     struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EUSAGE, "bad value '%.80s' of --%s: expected %s",
+                     program_value(call, name), name, expected);
+}
+
+static int read_busy(const struct program_call *call, struct job *job, struct fly_error *out_error)
+{
+    const char *text = program_value(call, "busy") != NULL ? program_value(call, "busy") : "1";
+    char *end;
+
+    do {
+        double share = strtod(text, &end);
+
+        if (end == text || !(share >= 0.0 && share <= 1.0) || (*end != ',' && *end != '\0') ||
+            job->busy_count == BUSY_MAX)
+            return bad_value(call, "busy", "up to 16 numbers from 0 to 1, such as 0.5 or 0.2,0.9", out_error);
+        job->busy[job->busy_count++] = share;
+        text = end + 1;
+    } while (*end == ',');
+    return 0;
+}
+
+/* On GPUs that MIG divides, work is always in an instance. */
+static int read_role(const struct program_call *call, struct job *job, struct fly_error *out_error)
+{
+    const char *word = program_value(call, "kind");
+    bool divided = emulator_settings_of(job->emulator)->instances > 0;
+    double instance;
+    int kind = 0;
+
+    while (word != NULL && kind < EMULATOR_WORK_MPS_SERVER && strcmp(word, emulator_work_words[kind]) != 0)
+        kind++;
+    if (kind == EMULATOR_WORK_MPS_SERVER)
+        return bad_value(call, "kind", "compute, graphics or mps", out_error);
+    job->role.kind = (enum emulator_work_kind)kind;
+    job->role.instance = divided ? 0 : -1;
+    if (program_value(call, "instance") == NULL)
+        return 0;
+    if (program_number(call, "instance", 0, EMULATOR_INSTANCES_MAX - 1, 0, &instance, out_error) < 0)
+        return FLY_EUSAGE;
+    job->role.instance = (int)instance;
+    return 0;
+}
+
 static bool is_one_given(const struct program_call *call, const char *const *names)
 {
     for (; *names != NULL; names++) {
@@ -195,7 +252,7 @@ static int begin(struct job *job, struct fly_error *out_error)
 
     for (unsigned i = 0; code == 0 && i < EMULATOR_GPUS_MAX; i++) {
         if ((job->gpus & 1U << i) != 0)
-            code = emulator_work_begin(job->emulator, i, &load, &job->slots[i], out_error);
+            code = emulator_work_begin_as(job->emulator, i, &job->role, &load, &job->slots[i], out_error);
     }
     return code;
 }
@@ -213,6 +270,8 @@ static int train_run(const struct program_call *call, struct fly_error *out_erro
     struct job job = {.gpus = 0, .report = {.fd = -1}};
     int code = read_job(call, &job, out_error);
 
+    if (code == 0)
+        code = read_busy(call, &job, out_error);
     for (int i = 0; i < EMULATOR_GPUS_MAX; i++)
         job.slots[i] = -1;
     if (code == 0)
@@ -220,6 +279,8 @@ static int train_run(const struct program_call *call, struct fly_error *out_erro
     if (code < 0)
         return code;
     code = program_gpus(call, job.emulator, "0", &job.gpus, out_error);
+    if (code == 0)
+        code = read_role(call, &job, out_error);
     if (code == 0) {
         (void)step_writer_open(&job.report);
         job.clock = emulator_clock(job.emulator);
@@ -251,16 +312,23 @@ const struct program_command program_train = {
         "idle. On GPUs of a recorded profile the work is that of the profile, except for what is given.\n"
         "The load ends with the program, however it ends. In virtual time nothing is waited for.\n"
         "With FLYBALL_STEPS set it writes a line there at every step, as 'flyball run --tune' wants it.",
-    .options = {{"gpu", "LIST", "Which GPUs, such as 0,1; 0 unless given."},
-                {"batch-size", "N", "Samples in a step on each GPU; 64 unless given."},
-                {"steps", "N", "Steps in an epoch; 100 unless given."},
-                {"epochs", "N", "How many epochs; 1 unless given."},
-                {"evaluation-steps", "N", "Lighter steps behind every epoch; none unless given."},
-                {"step-gap-ms", "MS", "Time without load behind every step; none unless given."},
-                {"sample-ms", "MS", "Time of a sample at full clock; 0.2 unless given."},
-                {"step-ms", "MS", "Time of a step besides its samples; 5 unless given."},
-                {"half-busy-batch", "N", "See above; 32 unless given."},
-                {"clock-share", "SHARE", "Part of the time that the clock stretches; 0.7 unless given."},
-                {"memory-gib", "GIB", "Memory in use on each GPU; 8 unless given."}},
+    .options =
+        {{"gpu", "LIST", "Which GPUs, such as 0,1; 0 unless given."},
+         {"batch-size", "N", "Samples in a step on each GPU; 64 unless given."},
+         {"steps", "N", "Steps in an epoch; 100 unless given."},
+         {"epochs", "N", "How many epochs; 1 unless given."},
+         {"evaluation-steps", "N", "Lighter steps behind every epoch; none unless given."},
+         {"step-gap-ms", "MS", "Time without load behind every step; none unless given."},
+         {"sample-ms", "MS", "Time of a sample at full clock; 0.2 unless given."},
+         {"step-ms", "MS", "Time of a step besides its samples; 5 unless given."},
+         {"half-busy-batch", "N", "See above; 32 unless given."},
+         {"clock-share", "SHARE", "Part of the time that the clock stretches; 0.7 unless given."},
+         {"memory-gib", "GIB", "Memory in use on each GPU; 8 unless given."},
+         {"busy", "SHARE[,...]",
+          "Share of the time with kernels, of each step in turn, and of the power above idle; 1 unless "
+          "given."},
+         {"kind", "WORD",
+          "How the driver lists it: compute, graphics, or as a client of MPS, mps; compute unless given."},
+         {"instance", "N", "Index of the MIG instance, from 0; 0 unless given, where there are any."}},
     .run = train_run,
 };

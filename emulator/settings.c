@@ -164,6 +164,26 @@ static bool set_stamps(struct emulator_settings *settings, const char *value)
     return stamps >= 0;
 }
 
+static bool set_process_samples(struct emulator_settings *settings, const char *value)
+{
+    static const char *const words[] = {"all", "newest", "none", NULL};
+    int index = word_of(value, words);
+
+    if (index >= 0)
+        settings->process_samples = (enum emulator_process_samples)index;
+    return index >= 0;
+}
+
+static bool set_mps_samples(struct emulator_settings *settings, const char *value)
+{
+    static const char *const words[] = {"server", "clients", "none", NULL};
+    int index = word_of(value, words);
+
+    if (index >= 0)
+        settings->mps_samples = (enum emulator_mps_samples)index;
+    return index >= 0;
+}
+
 static bool set_suspend_every(struct emulator_settings *settings, const char *value)
 {
     return set_real(&settings->suspend_every_s, value, 0.0, 1e6, 1.0);
@@ -309,6 +329,11 @@ const struct emulator_setting emulator_settings_table[] = {
      "What the driver's time stamps of field values say: when they were read, when they were made, or that "
      "and up to 50 ms more.",
      set_stamps},
+    {"process-samples", "WORD", "all, newest or none",
+     "Which samples the driver gives of what processes kept busy; all unless said otherwise.",
+     set_process_samples},
+    {"mps-samples", "WORD", "server, clients or none",
+     "Whose the samples of MPS clients are; their server's unless said otherwise.", set_mps_samples},
     {"suspend-every-s", "S", "a number from 0 to 1000000",
      "After how much time the machine sleeps, again and again; never unless given.", set_suspend_every},
     {"suspend-s", "S", "a number from 0 to 1000000", "How long it sleeps then; 0 unless given.", set_suspend},

@@ -32,6 +32,20 @@ enum emulator_stamps {
     EMULATOR_STAMPS_LATE, /* when the value was made, and up to 50 ms more: the same for all of a GPU's */
 };
 
+/* Which samples of use nvmlDeviceGetProcessUtilization tells. */
+enum emulator_process_samples {
+    EMULATOR_SAMPLES_ALL,    /* all that are asked for */
+    EMULATOR_SAMPLES_NEWEST, /* the newest of each process alone */
+    EMULATOR_SAMPLES_NONE,   /* it is not supported */
+};
+
+/* Whose the use of MPS clients is. */
+enum emulator_mps_samples {
+    EMULATOR_MPS_SERVER,  /* their server's, which runs the kernels of all */
+    EMULATOR_MPS_CLIENTS, /* their own */
+    EMULATOR_MPS_NOBODY,
+};
+
 struct emulator_settings {
     unsigned gpus;
     unsigned board;     /* in emulated_boards */
@@ -39,18 +53,20 @@ struct emulator_settings {
     unsigned instances; /* of MIG, on every GPU; 0: MIG is off */
     bool virtual_time;
     enum emulator_sensor_kind sensor;
-    double counter_period_s;         /* NAN: the board's; 0: always fresh */
-    bool counter_from_power;         /* the counter sums power readings instead of the truth */
-    bool counter_missing;            /* energy is not supported */
-    double counter_drift_ppm;        /* each GPU's counter clock is off by up to so much, by the seed */
-    double counter_slew_ppm;         /* by how much that changes, and */
-    double counter_slew_s;           /* how long it takes to change and change back; see counter_clock.h */
-    bool counter_slew_steps;         /* it changes at once */
-    double counter_jitter_s;         /* updates come up to so much late, each by itself */
-    double counter_skip;             /* share of the updates that do not come */
-    bool counter_on_read;            /* the counter is updated when it is read */
-    unsigned counter_step_mj;        /* the counter shows multiples of this */
-    enum emulator_stamps stamps;     /* of field values */
+    double counter_period_s;     /* NAN: the board's; 0: always fresh */
+    bool counter_from_power;     /* the counter sums power readings instead of the truth */
+    bool counter_missing;        /* energy is not supported */
+    double counter_drift_ppm;    /* each GPU's counter clock is off by up to so much, by the seed */
+    double counter_slew_ppm;     /* by how much that changes, and */
+    double counter_slew_s;       /* how long it takes to change and change back; see counter_clock.h */
+    bool counter_slew_steps;     /* it changes at once */
+    double counter_jitter_s;     /* updates come up to so much late, each by itself */
+    double counter_skip;         /* share of the updates that do not come */
+    bool counter_on_read;        /* the counter is updated when it is read */
+    unsigned counter_step_mj;    /* the counter shows multiples of this */
+    enum emulator_stamps stamps; /* of field values */
+    enum emulator_process_samples process_samples;
+    enum emulator_mps_samples mps_samples;
     double suspend_every_s;          /* the machine sleeps again and again; 0: never */
     double suspend_s;                /* for so long */
     double gain;                     /* of power and energy readings: 1.05 reads 5 % too much */

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "device/workloads.h"
+#include "emulator/account.h"
 #include "emulator/counter_clock.h"
 #include "emulator/fault.h"
 #include "emulator/history.h"
@@ -50,8 +51,10 @@ struct planned_load {
 struct work_slot {
     pthread_mutex_t alive;
     bool used;
-    pid_t pid;
+    struct emulator_owner owner;
     int64_t heard_ns; /* the last moment at which it was surely at work */
+    struct emulator_role role;
+    int account; /* in the GPU's accounts */
     struct emulator_load load;
 };
 
@@ -98,8 +101,11 @@ struct emulated_gpu {
     struct work_slot slots[EMULATOR_SLOTS];
     uint32_t planned_count;
     struct planned_load planned[EMULATOR_PLANNED_MAX]; /* ordered by time */
+    struct emulator_accounts accounts;
+    enum emulator_mps_samples mps_samples;
     struct history history;
 };
+_Static_assert(EMULATOR_PARTS_MAX == EMULATOR_SLOTS + 1, "a part for every work and for the scripted load");
 
 struct emulator_state {
     char magic[sizeof state_magic];

@@ -301,7 +301,7 @@ static void test_foreign_process(void **state)
     assert_int_equal(emulator_work_begin(machine.emulator, 0, &load, &slot, NULL), 0);
     assert_int_equal(knob_set(knob, other, NULL), 0); /* it is this process */
     /* As if another process did it: one that is no relative of ours. */
-    machine.emulator->state->gpus[0].slots[slot].pid = 1;
+    machine.emulator->state->gpus[0].slots[slot].owner.pid = 1;
     assert_int_equal(knob_set(knob, limits, &error), FLY_ESTATE);
     check_contains(error.text, "process 1, computes on it");
     check_double(emulator_limit_w(machine.emulator, 0), 200.0);
