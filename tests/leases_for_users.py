@@ -164,6 +164,29 @@ def test_who_is_refused():
             (HOME / "readonly").unlink()
 
 
+def doctor(environment):
+    """What flyball doctor says to the user about limits, and what would change it."""
+    result = subprocess.run([FLYBALL, "doctor", "nvidia", "--format", "json", *WHERE], env={**CLEAN, **environment}, cwd=HOME, capture_output=True,
+                            text=True, timeout=60, check=False, **USER)
+    tap.equal(result.returncode, 0, result.stderr)
+    return next((row["finding"], row["remedy"] or "") for row in json.loads(result.stdout)["rows"] if row["state"] == "settable")
+
+
+def test_doctor():
+    with leased(gpus=1):
+        finding, remedy = doctor(AT)
+        tap.equal((f"flyballd at '{SOCKET}' does it for this user" in finding, remedy), (True, ""), finding)
+    with leased(gpus=1, rules=""):
+        finding, remedy = doctor(AT)
+        tap.contains(finding, f"flyballd at '{SOCKET}' sets them for this user on 0 of 1 GPUs: user {NOBODY} may not control GPU 0")
+        tap.contains(remedy, "allow = control")
+        tap.equal(limits(), [DEFAULT_W])
+    with locked(1):
+        finding, remedy = doctor(AT)
+        tap.contains(finding, f"does not run here (nothing was set to find out): the daemon: nobody answers at '{SOCKET}'")
+        tap.contains(remedy, "systemctl enable --now flyballd.service")
+
+
 def test_proof():
     """Who has two GPUs, as in a container, turns these two and not the third."""
     shown = HOME / "shown"

@@ -154,12 +154,40 @@ static void test_table(void **state)
 
 static void test_settable(void **state)
 {
+    static const char place[] = "/run/flyballd/flyballd.sock";
+    static const struct {
+        struct doctor_facts facts;
+        const char *text, *remedy; /* a piece of each; NULL: there is no remedy */
+    } wanted[] = {
+        {{.gpus = 0}, "no GPU", NULL},
+        {{.gpus = 1, .machine.root = true}, "you are root", NULL},
+        {{.gpus = 1, .machine.wsl = true, .machine.root = true}, "WSL", NULL},
+        {{.gpus = 1}, "need root", "systemctl enable --now flyballd"},
+        {{.gpus = 1, .daemon = {.place = place, .why = "nobody answers"}},
+         "does not run here (nothing was set to find out): nobody answers",
+         "systemctl enable"},
+        {{.gpus = 2, .daemon = {.place = place, .answers = true, .lets = 2}},
+         "flyballd at '/run/flyballd/flyballd.sock' does it for this user",
+         NULL},
+        {{.gpus = 3,
+          .daemon = {.place = place, .answers = true, .lets = 2, .refuses = 1, .why = "pass a file"}},
+         "on 2 of 3 GPUs: pass a file",
+         "allow = control"},
+        {{.gpus = 1, .daemon = {.place = place, .answers = true, .unasked = 1}},
+         "does not say beforehand",
+         NULL},
+    };
+
     (void)state;
-    check_contains(doctor_settable(&(struct doctor_facts){.gpus = 0}), "no GPU");
-    check_contains(doctor_settable(&(struct doctor_facts){.gpus = 1, .machine.root = true}), "you are root");
-    check_contains(doctor_settable(&(struct doctor_facts){.gpus = 1}), "need root");
-    check_contains(
-        doctor_settable(&(struct doctor_facts){.gpus = 1, .machine.wsl = true, .machine.root = true}), "WSL");
+    for (size_t i = 0; i < COUNT(wanted); i++) {
+        char text[DOCTOR_SETTABLE_MAX];
+        const char *remedy = doctor_settable(&wanted[i].facts, text);
+
+        check_contains(text, wanted[i].text);
+        assert_int_equal(remedy != NULL, wanted[i].remedy != NULL);
+        if (remedy != NULL)
+            check_contains(remedy, wanted[i].remedy);
+    }
 }
 
 int main(void)

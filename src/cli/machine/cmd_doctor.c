@@ -161,9 +161,13 @@ static void add_backends(struct record *record, const struct device_list *list)
 /* Adds everything about the topic that is wanted. */
 static void add_topic(struct record *record, const struct device_list *list, const struct doctor_facts *facts)
 {
+    char settable[DOCTOR_SETTABLE_MAX];
+    const char *remedy;
+
     for (size_t i = 0; i < list->count; i++)
         add_device(record, &list->devices[i]);
-    add(record, "nvidia", "settable", "", doctor_settable(facts), NULL);
+    remedy = doctor_settable(facts, settable);
+    add(record, "nvidia", "settable", "", settable, remedy);
     add_backends(record, list);
     add_ailments(record, facts);
 }
@@ -190,12 +194,18 @@ static int examine(struct record *record, const struct device_list *list, struct
     const struct facts *played = facts_played(list);
     struct machine_texts texts;
     struct facts_machine machine;
+    struct site site;
     struct doctor_facts facts;
     int result;
 
     if (played == NULL)
         machine_look(cli_text(record->call, "sysfs-root"), &texts, &machine);
     doctor_look(list, played != NULL ? &played->machine : &machine, &facts);
+    if (played == NULL) {
+        site_init(&(struct site_options){.commands = ""}, &site);
+        doctor_ask_daemon(list, &site, &facts);
+        site_deinit(&site);
+    }
     for (size_t i = 0; doctor_topics[i] != NULL; i++) {
         record->wanted = doctor_topics[i];
         if (wanted == NULL || strcmp(wanted, doctor_topics[i]) == 0)

@@ -7,6 +7,7 @@
 
 #include "device/device.h"
 #include "device/recording/facts.h"
+#include "knob/way/site.h"
 
 /*
  * What prevents figures from being read, and how to change that.
@@ -15,6 +16,16 @@
  * tried out. Then a table of ailments, each a question about the facts, gives what is wrong and
  * the command that fixes it.
  */
+enum { DOCTOR_WHY_MAX = 512 };
+
+struct doctor_daemon {
+    const char *place; /* where one would be; borrowed from the site; "" for nowhere */
+    size_t lets, refuses,
+        unasked;  /* GPUs, of which it was asked, or cannot be asked, whether it would turn them */
+    bool answers; /* somebody is there */
+    char why[DOCTOR_WHY_MAX]; /* of the first GPU that it refuses, or why it cannot be asked */
+};
+
 struct doctor_facts {
     struct facts_machine machine;
     bool nvidia_works;    /* the library answers */
@@ -27,7 +38,8 @@ struct doctor_facts {
     size_t processes_denied; /* the processes on them cannot be seen */
     bool emulated;           /* some device is */
     bool cpu_measured, cpu_estimated, dram_measured;
-    bool anything; /* some energy or power can be read */
+    bool anything;               /* some energy or power can be read */
+    struct doctor_daemon daemon; /* of users whom the driver refuses */
 };
 
 /* Asks the devices of `list`; `machine` is the one that has them. */
@@ -52,7 +64,17 @@ extern const char *const doctor_topics[];
 /* Returns the topic of a device. */
 const char *doctor_topic_of(const struct device *device);
 
-/* Returns, as a clause, whether somebody may set the GPUs' power limit. */
-const char *doctor_settable(const struct doctor_facts *facts);
+/*
+ * Asks the site's daemon whether it would turn the GPUs, if the driver lets this user turn none. The texts of
+ * `site` are borrowed.
+ */
+void doctor_ask_daemon(const struct device_list *list, const struct site *site, struct doctor_facts *facts);
+
+/*
+ * Writes, as a clause, whether this user may set the GPUs' power limit, and returns what would let him: a
+ * command, or NULL.
+ */
+enum { DOCTOR_SETTABLE_MAX = 1024 };
+const char *doctor_settable(const struct doctor_facts *facts, char text[DOCTOR_SETTABLE_MAX]);
 
 #endif

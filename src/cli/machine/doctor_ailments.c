@@ -244,14 +244,3 @@ const char *doctor_topic_of(const struct device *device)
         return "rapl";
     return device->backend->name[0] == 'a' ? "amd" : "nvidia";
 }
-
-const char *doctor_settable(const struct doctor_facts *facts)
-{
-    if (facts->gpus == 0)
-        return "there is no GPU whose power limit could be set";
-    if (facts->machine.wsl)
-        return "power limits cannot be set under WSL";
-    if (facts->machine.root)
-        return "power limits could be set: you are root (nothing was set to find out)";
-    return "power limits need root, as 'sudo nvidia-smi -i 0 -pl WATTS' does (nothing was set to find out)";
-}

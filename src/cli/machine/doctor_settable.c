@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether this user may set power limits: by the driver, or because a daemon does it for him. */
+#include <stdio.h>
+
+#include "cli/machine/doctor.h"
+#include "knob/way/daemon_permit.h"
+
+static const char
+    start_it[] = "sudo systemctl enable --now flyballd.service",
+    allow_it[] = "printf '[rule %s]\\nfor = user:%s\\nallow = control\\n' \"$USER\" \"$USER\" | sudo tee "
+                 "-a /etc/flyball/flyballd.ini && sudo systemctl reload flyballd.service";
+
+static void take_permit(const struct daemon_permit *permit, struct doctor_daemon *daemon)
+{
+    daemon->answers |= permit->word != DAEMON_ABSENT;
+    daemon->lets += permit->word == DAEMON_LETS;
+    daemon->refuses += permit->word == DAEMON_REFUSES;
+    daemon->unasked += permit->word == DAEMON_OTHER || permit->word == DAEMON_UNWELL;
+    if (permit->why[0] != '\0' && (daemon->why[0] == '\0' || daemon->refuses == 1))
+        snprintf(daemon->why, sizeof daemon->why, "%.*s", DOCTOR_WHY_MAX - 1, permit->why);
+}
+
+void doctor_ask_daemon(const struct device_list *list, const struct site *site, struct doctor_facts *facts)
+{
+    facts->daemon = (struct doctor_daemon){.place = site->places[WAY_DAEMON]};
+    for (size_t i = 0; i < list->count && !facts->machine.root; i++) {
+        struct daemon_permit permit;
+
+        if (list->devices[i].info.kind != DEVICE_GPU)
+            continue;
+        daemon_permit_ask(site, &list->devices[i], &permit);
+        take_permit(&permit, &facts->daemon);
+        if (permit.word == DAEMON_ABSENT)
+            break; /* nobody is there for the others either */
+    }
+}
+
+static const char *settable_by_daemon(const struct doctor_daemon *daemon, char text[DOCTOR_SETTABLE_MAX])
+{
+    size_t asked = daemon->lets + daemon->refuses + daemon->unasked;
+
+    if (daemon->refuses == 0 && daemon->lets == asked) {
+        snprintf(
+            text, DOCTOR_SETTABLE_MAX,
+            "power limits could be set: the driver lets root alone, and flyballd at '%.200s' does it for "
+            "this user (nothing was set to find out)",
+            daemon->place);
+        return NULL;
+    }
+    if (daemon->lets + daemon->refuses == 0) {
+        snprintf(
+            text, DOCTOR_SETTABLE_MAX,
+            "power limits need root; the daemon at '%.200s' would be asked to set them, and does not say "
+            "beforehand whether it will%s%s",
+            daemon->place, daemon->why[0] != '\0' ? ": " : "", daemon->why);
+        return NULL;
+    }
+    snprintf(text, DOCTOR_SETTABLE_MAX,
+             "power limits need root; flyballd at '%.200s' sets them for this user on %zu of %zu GPUs: %s",
+             daemon->place, daemon->lets, asked, daemon->why);
+    return allow_it;
+}
+
+const char *doctor_settable(const struct doctor_facts *facts, char text[DOCTOR_SETTABLE_MAX])
+{
+    const struct doctor_daemon *daemon = &facts->daemon;
+
+    if (facts->gpus == 0)
+        snprintf(text, DOCTOR_SETTABLE_MAX, "there is no GPU whose power limit could be set");
+    else if (facts->machine.wsl)
+        snprintf(text, DOCTOR_SETTABLE_MAX, "power limits cannot be set under WSL");
+    else if (facts->machine.root)
+        snprintf(text, DOCTOR_SETTABLE_MAX,
+                 "power limits could be set: you are root (nothing was set to find out)");
+    else if (daemon->answers)
+        return settable_by_daemon(daemon, text);
+    else {
+        snprintf(
+            text, DOCTOR_SETTABLE_MAX,
+            "power limits need root, as 'sudo nvidia-smi -i 0 -pl WATTS' does, or flyballd, which sets them "
+            "for users and does not run here (nothing was set to find out)%s%s",
+            daemon->why[0] != '\0' ? ": " : "", daemon->why);
+        return start_it;
+    }
+    return NULL;
+}
