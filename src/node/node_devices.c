@@ -2,6 +2,7 @@
 #include "node/node_devices.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LINE_MAX_BYTES = 128 };
@@ -9,13 +10,16 @@ enum { LINE_MAX_BYTES = 128 };
 /* Lines of that file are "195 nvidia"; older drivers call it "nvidia-frontend". */
 static unsigned find_major(FILE *file)
 {
-    char line[LINE_MAX_BYTES], name[LINE_MAX_BYTES];
-    unsigned major;
+    char line[LINE_MAX_BYTES];
 
     while (fgets(line, sizeof line, file) != NULL) {
-        if (sscanf(line, "%u %127s", &major, name) == 2 &&
-            (strcmp(name, "nvidia") == 0 || strcmp(name, "nvidia-frontend") == 0))
-            return major;
+        char *name;
+        unsigned long major = strtoul(line, &name, 10);
+
+        name += strspn(name, " ");
+        name[strcspn(name, "\n")] = '\0';
+        if (strcmp(name, "nvidia") == 0 || strcmp(name, "nvidia-frontend") == 0)
+            return (unsigned)major;
     }
     return 0;
 }
