@@ -1,30 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The live screen. Signals come through a descriptor, so that the terminal is restored on the
- * ordinary way out and no handler has to do it.
- */
+/* What the live screen shows of the devices. */
 #include <curses.h>
-#include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
-#include "base/error.h"
 #include "cli/kit/amount.h"
-#include "cli/kit/terminal.h"
+#include "cli/kit/live_screen.h"
 #include "cli/machine/monitor.h"
 #include "cli/machine/throttle.h"
 #include "cli/views/reading_view.h"
 
-enum { COLOR_LOW = 1, COLOR_MIDDLE, COLOR_HIGH, TEXT_MAX = 256, NAME_MAX_BYTES = 1024, HEADER_LINES = 2 };
+enum { TEXT_MAX = 256, NAME_MAX_BYTES = 1024, HEADER_LINES = 2 };
 
 static const char quit[] = "q quits";
 
@@ -45,10 +35,9 @@ enum { LEVELS = sizeof blocks / sizeof blocks[0] };
 _Static_assert(LEVELS == sizeof letters / sizeof letters[0], "both scales have the same steps");
 
 struct screen {
-    const struct monitor *monitor;
+    struct monitor *monitor;
     const char *const *scale;
     bool color;
-    int signals; /* a descriptor for signals that end the screen or resize it */
 };
 
 /* Returns the power that fills a bar: the limit, or the highest power seen. */
@@ -68,7 +57,7 @@ static int attribute_of(const struct screen *screen, double part)
 {
     if (!screen->color || isnan(part))
         return A_NORMAL;
-    return (int)COLOR_PAIR(part >= high_part ? COLOR_HIGH : part >= middle_part ? COLOR_MIDDLE : COLOR_LOW);
+    return (int)COLOR_PAIR(part >= high_part ? LIVE_HIGH : part >= middle_part ? LIVE_MIDDLE : LIVE_LOW);
 }
 
 static int level_of(double part)
@@ -156,51 +145,32 @@ static void put_throttle(const struct monitored *watch, char text[TEXT_MAX])
 
 /* A device's figures, in the order of the screen. */
 static const struct figure {
-    const char *title;
-    int width; /* below 0: aligned to the left */
-    int rank;  /* on a narrow screen, figures with the highest ranks are left out first */
+    struct live_column column;
     void (*put)(const struct monitored *watch, char text[TEXT_MAX]); /* leaves "-" if it is unknown */
 } figures[] = {
-    {"device", -7, 1, put_device},          {"power", 8, 2, put_power}, {"limit", 7, 4, put_limit},
-    {"energy", 10, 3, put_energy},          {"heat", 6, 6, put_heat},   {"use", 5, 7, put_use},
-    {"throttled by", -12, 5, put_throttle},
+    {{"device", -7, 1}, put_device},          {{"power", 8, 2}, put_power}, {{"limit", 7, 4}, put_limit},
+    {{"energy", 10, 3}, put_energy},          {{"heat", 6, 6}, put_heat},   {{"use", 5, 7}, put_use},
+    {{"throttled by", -12, 5}, put_throttle},
 };
 enum { FIGURES = sizeof figures / sizeof figures[0] };
 
-/* Returns the highest rank up to which all figures fit the screen. */
-static int rank_that_fits(void)
-{
-    for (int rank = FIGURES; rank > 1; rank--) {
-        int width = 0;
-
-        for (size_t i = 0; i < FIGURES; i++)
-            width += figures[i].rank <= rank ? abs(figures[i].width) + 1 : 0;
-        if (width <= COLS)
-            return rank;
-    }
-    return 1;
-}
-
-/* Draws a figure's text, or its title without a device; cut to its width and the screen's. */
 static void add_figure(const struct figure *figure, const struct monitored *watch)
 {
-    char text[TEXT_MAX] = "-", cell[TEXT_MAX];
+    char text[TEXT_MAX] = "-";
 
     if (watch != NULL)
         figure->put(watch, text);
-    snprintf(cell, sizeof cell, "%*.*s ", figure->width, abs(figure->width),
-             watch != NULL ? text : figure->title);
-    addnstr(cell, COLS - getcurx(stdscr));
+    live_column_put(&figure->column, watch != NULL ? text : NULL);
 }
 
 /* Draws a device's figures on one line, or their titles. Returns where the next column begins. */
 static int draw_figures(const struct monitored *watch, int line)
 {
-    int rank = rank_that_fits();
+    int rank = live_columns_rank(&figures[0].column, FIGURES, sizeof figures[0]);
 
     move(line, 0);
     for (size_t i = 0; i < FIGURES; i++) {
-        if (figures[i].rank <= rank)
+        if (figures[i].column.rank <= rank)
             add_figure(&figures[i], watch);
     }
     /* After a full line the cursor is on the next one. */
@@ -241,33 +211,24 @@ static void draw_heading(const struct monitor *monitor)
 
     amount_time(round(mono_elapsed_s(monitor->start, monitor->now)), elapsed);
     snprintf(text, sizeof text, "flyball monitor: %s, every %g s", elapsed, monitor->interval_s);
+    live_heading_put(text, quit);
     attrset(A_BOLD);
-    mvaddnstr(0, 0, text, COLS);
-    if ((int)strlen(text) + (int)sizeof quit < COLS)
-        mvaddstr(0, COLS - (int)sizeof quit, quit);
     column = draw_figures(NULL, 1);
     if (column + (int)sizeof history <= COLS)
         mvaddstr(1, column, history);
     attrset(A_NORMAL);
 }
 
-static void draw_more(size_t hidden)
+static void draw(void *data, bool color)
 {
-    char text[TEXT_MAX];
-
-    snprintf(text, sizeof text, "%zu more; enlarge the window, or choose GPUs with -i", hidden);
-    mvaddnstr(LINES - 1, 0, text, COLS);
-}
-
-static void draw(const struct screen *screen)
-{
+    struct screen *screen = data;
     const struct monitor *monitor = screen->monitor;
     size_t count = monitor->list->count;
     size_t room = LINES > HEADER_LINES ? (size_t)(LINES - HEADER_LINES) : 0;
     size_t lines = 2 * count <= room ? 2 : 1;
     size_t shown = lines * count <= room ? count : room > 0 ? room - 1 : 0;
 
-    erase();
+    screen->color = color;
     draw_heading(monitor);
     for (size_t i = 0; i < shown; i++) {
         int line = HEADER_LINES + (int)(i * lines);
@@ -277,118 +238,24 @@ static void draw(const struct screen *screen)
             draw_name(&monitor->watches[i], line + 1);
     }
     if (shown < count && LINES > HEADER_LINES)
-        draw_more(count - shown);
-    refresh();
+        live_more_put(count - shown, "enlarge the window, or choose GPUs with -i");
 }
 
-/* Takes the signals that have come. Returns whether one of them ends the screen. */
-static bool take_signals(const struct screen *screen)
+static struct mono_time read_devices(void *data)
 {
-    struct signalfd_siginfo info;
-    struct winsize size;
+    struct screen *screen = data;
 
-    while (read(screen->signals, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo != SIGWINCH)
-            return true;
-        if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0)
-            resizeterm(size.ws_row, size.ws_col);
-        draw(screen);
-    }
-    return false;
-}
-
-static bool take_keys(const struct screen *screen)
-{
-    int key;
-
-    while ((key = getch()) != ERR) {
-        if (key == 'q' || key == 'Q')
-            return true;
-    }
-    draw(screen);
-    return false;
-}
-
-/* Waits for the moment, a key or a signal. Returns whether it is time to end. */
-static bool wait_until(const struct screen *screen, struct mono_time when)
-{
-    struct pollfd sources[] = {{.fd = STDIN_FILENO, .events = POLLIN},
-                               {.fd = screen->signals, .events = POLLIN}};
-
-    for (;;) {
-        double left_s = mono_elapsed_s(mono_now(), when);
-        int ready;
-
-        if (left_s <= 0)
-            return false;
-        ready = poll(sources, sizeof sources / sizeof sources[0], (int)ceil(fmin(left_s, 60) * 1e3));
-        if (ready < 0 && errno != EINTR)
-            return true;
-        if (ready > 0 && (sources[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0)
-            return true;
-        if (ready > 0 && sources[1].revents != 0 && take_signals(screen))
-            return true;
-        if (ready > 0 && sources[0].revents != 0 && take_keys(screen))
-            return true;
-    }
-}
-
-static void prepare_terminal(struct screen *screen)
-{
-    cbreak();
-    noecho();
-    nodelay(stdscr, TRUE);
-    keypad(stdscr, TRUE);
-    curs_set(0);
-    screen->color = cli_color(screen->monitor->call) && has_colors();
-    if (!screen->color)
-        return;
-    start_color();
-    use_default_colors();
-    init_pair(COLOR_LOW, COLOR_GREEN, -1);
-    init_pair(COLOR_MIDDLE, COLOR_YELLOW, -1);
-    init_pair(COLOR_HIGH, COLOR_RED, -1);
-}
-
-static int hold_signals(sigset_t *before)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};
-    sigset_t held;
-
-    sigemptyset(&held);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        sigaddset(&held, numbers[i]);
-    sigprocmask(SIG_BLOCK, &held, before);
-    return signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK);
+    monitor_read(screen->monitor);
+    return screen->monitor->due;
 }
 
 int monitor_screen(struct monitor *monitor, struct fly_error *out_error)
 {
     struct screen screen = {.monitor = monitor};
-    sigset_t before;
-    SCREEN *terminal;
+    const struct live_view view = {
+        .color = cli_color(monitor->call), .read = read_devices, .draw = draw, .data = &screen};
 
     setlocale(LC_CTYPE, "");
     screen.scale = strcmp(nl_langinfo(CODESET), "UTF-8") == 0 ? blocks : letters;
-    screen.signals = hold_signals(&before);
-    terminal = screen.signals >= 0 && terminal_is_known(STDOUT_FILENO) ? newterm(NULL, stdout, stdin) : NULL;
-    if (terminal == NULL) {
-        sigprocmask(SIG_SETMASK, &before, NULL);
-        if (screen.signals >= 0)
-            close(screen.signals);
-        return error_set(
-            out_error, FLY_EUNSUPPORTED,
-            "this terminal cannot be drawn on; set TERM to its kind, or use --once or --format csv");
-    }
-    prepare_terminal(&screen);
-    do {
-        monitor_read(monitor);
-        draw(&screen);
-    } while (!wait_until(&screen, monitor->due));
-    endwin();
-    delscreen(terminal);
-    close(screen.signals);
-    /* The pending signals were handled, so they are not delivered again. */
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return 0;
+    return live_screen_show(&view, out_error);
 }
