@@ -12,6 +12,7 @@
 #include "cli/run/run_commands.h"
 #include "cli/serve/serve_commands.h"
 #include "cli/sim/sim_commands.h"
+#include "cli/top/top_commands.h"
 
 /* One command a line, so that merges stay simple. */
 /* clang-format off */
@@ -26,6 +27,7 @@ static const struct cli_command *const commands[] = {
     &cmd_devices,
     &cmd_doctor,
     &cmd_monitor,
+    &cmd_top,
     &cmd_record,
     &cmd_selftest,
     &cmd_demo,
@@ -85,6 +87,7 @@ static const struct cli_section sections[] = {
     {"machine", "devices", "GPUs, CPUs and memory whose energy can be known"},
     {"", "doctor", "what can be read here, and what mends the rest"},
     {"", "monitor", "watch power, energy, heat and throttling"},
+    {"", "top", "watch who uses which GPU, as flyballd says"},
     {"", "record", "write down what the devices say, to play it back"},
     {"", "selftest", "test the sensors of this machine"},
     {"", "power", "get, set and put back power limits"},

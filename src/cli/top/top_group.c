@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/top/top_group.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+const char *const top_bys[] = {"process", "job", "pod", "user", "slurm", NULL};
+_Static_assert(sizeof top_bys / sizeof top_bys[0] == TOP_BYS + 1, "a word for each");
+const char *const top_sorts[] = {"power", "energy", NULL};
+_Static_assert(sizeof top_sorts / sizeof top_sorts[0] == TOP_SORTS + 1, "a word for each");
+
+enum { KEYS_MAX = 2, WORD_BITS = 64 };
+
+/* In what the processes of a group agree; an unknown text agrees with an unknown one. */
+static const struct key {
+    size_t count;
+    enum top_text texts[KEYS_MAX];
+} keys[TOP_BYS] = {
+    [TOP_BY_JOB] = {1, {TOP_TEXT_TRAINING_JOB}},
+    [TOP_BY_POD] = {2, {TOP_TEXT_NAMESPACE, TOP_TEXT_POD}},
+    [TOP_BY_USER] = {1, {TOP_TEXT_USER}},
+    [TOP_BY_SLURM] = {1, {TOP_TEXT_SLURM_JOB}},
+};
+
+static int compare_texts(const char *a, const char *b)
+{
+    return strcmp(a != NULL ? a : "", b != NULL ? b : "");
+}
+
+/* A user without a name is known by his number, and a pod without one by its uid. */
+static int compare_rest(const struct top_usage *a, const struct top_usage *b, enum top_by by)
+{
+    if (by == TOP_BY_USER && a->texts[TOP_TEXT_USER] == NULL && !(isnan(a->uid) && isnan(b->uid)))
+        return isnan(a->uid) ? -1 : isnan(b->uid) ? 1 : (a->uid > b->uid) - (a->uid < b->uid);
+    if (by == TOP_BY_POD)
+        return compare_texts(a->texts[TOP_TEXT_POD_UID], b->texts[TOP_TEXT_POD_UID]);
+    return 0;
+}
+
+/* Orders rows so that those of a group stand together. */
+static int compare_keys(const struct top_usage *a, const struct top_usage *b, enum top_by by)
+{
+    int order = (int)a->kind - (int)b->kind;
+
+    for (size_t i = 0; order == 0 && a->kind == TOP_PROCESS && i < keys[by].count; i++)
+        order = compare_texts(a->texts[keys[by].texts[i]], b->texts[keys[by].texts[i]]);
+    if (order == 0 && a->kind == TOP_PROCESS)
+        order = compare_rest(a, b, by);
+    return order;
+}
+
+static int compare_rows(const void *a, const void *b, void *by)
+{
+    return compare_keys(*(const struct top_usage *const *)a, *(const struct top_usage *const *)b,
+                        *(const enum top_by *)by);
+}
+
+static bool has_ended(const struct top_usage *row)
+{
+    return row->kind == TOP_PROCESS && !isnan(row->ended_unix_ms);
+}
+
+static void begin_group(const struct top_usage *row, struct top_group *out_group)
+{
+    *out_group = (struct top_group){.kind = row->kind,
+                                    .uuid = row->uuid,
+                                    .pid = row->pid,
+                                    .uid = row->uid,
+                                    .started_unix_ms = row->started_unix_ms,
+                                    .memory_bytes = 0};
+    memcpy(out_group->texts, row->texts, sizeof out_group->texts);
+}
+
+static void agree(struct top_group *group, const struct top_usage *row)
+{
+    for (size_t i = 0; i < TOP_TEXTS; i++)
+        if (compare_texts(group->texts[i], row->texts[i]) != 0 || group->differs[i]) {
+            group->texts[i] = NULL;
+            group->differs[i] = true;
+        }
+    if (group->uuid == NULL || row->uuid == NULL || strcmp(group->uuid, row->uuid) != 0)
+        group->uuid = NULL;
+    if (group->uid != row->uid)
+        group->uid = NAN;
+    if (group->pid != row->pid || group->started_unix_ms != row->started_unix_ms)
+        group->pid = group->started_unix_ms = NAN;
+}
+
+/* Adds what is there now. A driver may not say how much memory a process has; then the sum is not known. */
+static void add_living(struct top_group *group, const struct top_usage *row)
+{
+    group->living++;
+    if (isnan(row->power_w))
+        group->missing_power++;
+    group->power_w += row->power_w;
+    if (row->kind == TOP_PROCESS)
+        group->memory_bytes += row->memory_bytes;
+}
+
+static void add_row(struct top_group *group, const struct top_usage *row)
+{
+    if (group->processes > 0)
+        agree(group, row);
+    group->processes++;
+    if (row->gpu < TOP_GPUS_MAX)
+        group->gpus[row->gpu / WORD_BITS] |= (uint64_t)1 << (row->gpu % WORD_BITS);
+    group->energy_j += row->energy_j;
+    group->half_width_j += row->half_width_j;
+    group->time_s += row->time_s;
+    if (!has_ended(row))
+        add_living(group, row);
+}
+
+/* Other kinds than processes have no memory of their own. */
+static void end_group(struct top_group *group)
+{
+    if (group->kind != TOP_PROCESS)
+        group->memory_bytes = NAN;
+    if (group->living == 0)
+        group->power_w = group->memory_bytes = NAN;
+}
+
+static double value_of(const struct top_group *group, enum top_sort sort)
+{
+    double value = sort == TOP_SORT_POWER ? group->power_w : group->energy_j;
+
+    return isnan(value) ? -INFINITY : value;
+}
+
+static int compare_groups(const void *a, const void *b, void *sort)
+{
+    const struct top_group *one = a, *two = b;
+    enum top_sort first = *(const enum top_sort *)sort;
+    int order = 0;
+
+    for (int i = 0; order == 0 && i < TOP_SORTS; i++) {
+        enum top_sort by = i == 0 ? first : (enum top_sort)(1 - (int)first);
+
+        order = (value_of(two, by) > value_of(one, by)) - (value_of(two, by) < value_of(one, by));
+    }
+    if (order == 0)
+        order = (int)one->kind - (int)two->kind;
+    return order != 0 ? order : (one->pid > two->pid) - (one->pid < two->pid);
+}
+
+static void make_groups(const struct top_usage **rows, size_t count, const struct top_wish *wish,
+                        struct top_groups *groups)
+{
+    for (size_t i = 0; i < count;) {
+        struct top_group *group = &groups->groups[groups->count];
+        size_t first = i;
+
+        begin_group(rows[i], group);
+        do
+            add_row(group, rows[i++]);
+        while (wish->by != TOP_BY_PROCESS && i < count && compare_keys(rows[first], rows[i], wish->by) == 0);
+        end_group(group);
+        if (group->living > 0 || wish->ended)
+            groups->count++;
+        else
+            groups->hidden++;
+    }
+}
+
+int top_group_make(const struct top_answer *answer, const struct top_wish *wish, struct arena *arena,
+                   struct top_groups *out_groups, struct fly_error *out_error)
+{
+    const struct top_usage **rows = arena_alloc(arena, answer->row_count + 1, sizeof rows[0]);
+    struct top_groups groups = {.count = 0};
+    enum top_by by = wish->by;
+    enum top_sort sort = wish->sort;
+
+    groups.groups = arena_alloc(arena, answer->row_count + 1, sizeof groups.groups[0]);
+    if (rows == NULL || groups.groups == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < answer->row_count; i++)
+        rows[i] = &answer->rows[i];
+    if (by != TOP_BY_PROCESS)
+        qsort_r(rows, answer->row_count, sizeof rows[0], compare_rows, &by);
+    make_groups(rows, answer->row_count, wish, &groups);
+    qsort_r(groups.groups, groups.count, sizeof groups.groups[0], compare_groups, &sort);
+    *out_groups = groups;
+    return 0;
+}
+
+static bool has_gpu(const struct top_group *group, unsigned index)
+{
+    return index < TOP_GPUS_MAX && (group->gpus[index / WORD_BITS] >> (index % WORD_BITS) & 1) != 0;
+}
+
+const char *top_gpus_text(const struct top_group *group, char text[TOP_GPUS_TEXT_MAX])
+{
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (unsigned first = 0; first < TOP_GPUS_MAX; first++) {
+        unsigned last = first;
+
+        if (!has_gpu(group, first))
+            continue;
+        while (has_gpu(group, last + 1))
+            last++;
+        length += (size_t)snprintf(text + length, TOP_GPUS_TEXT_MAX - length,
+                                   last > first ? "%s%u-%u" : "%s%u", length > 0 ? "," : "", first, last);
+        first = last;
+    }
+    return text;
+}

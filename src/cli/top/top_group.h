@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef FLYBALL_CLI_TOP_TOP_GROUP_H
+#define FLYBALL_CLI_TOP_TOP_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cli/top/top_answer.h"
+
+/*
+ * Puts the daemon's rows together by what they have in common, and in order.
+ *
+ *     code = top_group_make(&answer, &wish, &arena, &groups, out_error);
+ *
+ * By process, each row is one; the other kinds (idle, shared, unobserved) have one for each GPU. By anything
+ * else, all processes that agree in it are one, whatever their GPUs, and the other kinds have one each. A
+ * process of which the key is not known is in a group of its own key "". So all groups of all rows together
+ * are what the meters counted.
+ *
+ * Energies, half widths and times are added up; power and memory only over processes that have not ended. A
+ * sum is NAN where a part of it is not known, and `missing` of those are counted. Pure but for the
+ * arena.
+ */
+enum top_by { TOP_BY_PROCESS, TOP_BY_JOB, TOP_BY_POD, TOP_BY_USER, TOP_BY_SLURM, TOP_BYS };
+extern const char *const top_bys[]; /* ends with NULL */
+
+enum top_sort { TOP_SORT_POWER, TOP_SORT_ENERGY, TOP_SORTS };
+extern const char *const top_sorts[];
+
+struct top_wish {
+    enum top_by by;
+    enum top_sort sort;
+    bool ended; /* also what has ended */
+};
+
+enum { TOP_GPU_WORDS = TOP_GPUS_MAX / 64 };
+
+struct top_group {
+    enum top_kind kind;
+    const char *texts[TOP_TEXTS]; /* those in which all agree; NULL: unknown, or they differ */
+    bool differs[TOP_TEXTS];
+    const char *uuid;                 /* of the only GPU; NULL: several */
+    uint64_t gpus[TOP_GPU_WORDS];     /* a bit for each index */
+    size_t processes, living;         /* that have not ended */
+    double pid, uid, started_unix_ms; /* of the only process; NAN */
+    double power_w, energy_j, half_width_j, time_s, memory_bytes;
+    size_t missing_power; /* living processes whose power is not known */
+};
+
+struct top_groups {
+    size_t count, hidden; /* left out since all of it has ended */
+    struct top_group *groups;
+};
+
+/* Groups and sorts; texts are borrowed from the answer. FLY_ENOMEM. */
+int top_group_make(const struct top_answer *answer, const struct top_wish *wish, struct arena *arena,
+                   struct top_groups *out_groups, struct fly_error *out_error);
+
+/* Writes indices as "0-3,6"; "" for none. */
+enum { TOP_GPUS_TEXT_MAX = 512 };
+const char *top_gpus_text(const struct top_group *group, char text[TOP_GPUS_TEXT_MAX]);
+
+#endif
