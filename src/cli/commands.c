@@ -89,7 +89,6 @@ static const struct cli_section sections[] = {
     {"", "monitor", "watch power, energy, heat and throttling"},
     {"", "top", "watch who uses which GPU, as flyballd says"},
     {"", "record", "write down what the devices say, to play it back"},
-    {"", "selftest", "test the sensors of this machine"},
     {"", "power", "get, set and put back power limits"},
     {"carbon", "carbon", "the grid's carbon intensity, and what runs emitted"},
     {"simulate", "sim", "jobs replayed from recorded traces"},
