@@ -130,8 +130,8 @@ static void put_front(const struct page *page)
     for (const struct cli_section *row = page->program->sections; row->words != NULL; row++)
         buffer_printf(page->out, page->color ? "\033[1m%-9s\033[0m %-9s %s\n" : "%-9s %-9s %s\n", row->title,
                       row->words, row->summary);
-    buffer_puts(page->out, "\nAlso: token, config, version. 'flyball help COMMAND' explains a command,\n"
-                           "'flyball help --all' everything.\n");
+    buffer_puts(page->out, "\nAlso: selftest, token, config, version. 'flyball help COMMAND' explains a\n"
+                           "command, 'flyball help --all' everything.\n");
 }
 
 static void put_everything(const struct page *page)
