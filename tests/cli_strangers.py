@@ -68,7 +68,7 @@ def restored(status, end):
 
 def clean_up():
     for path in list(KNOBS.iterdir()):
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        shutil.rmtree(path) if not path.is_symlink() and path.is_dir() else path.unlink()
 
 
 def users_session(environment, *arguments):

@@ -393,20 +393,6 @@ def figure(text, name):
     return [line.split()[-1] for line in text.splitlines() if line.startswith(name + "{")]
 
 
-def test_driver_hangs_on_one_gpu():
-    faults = power_machine.HOME / "faults"
-    faults.write_text("gpu 1 call nvmlDeviceGetTotalEnergyConsumption at 8s slow 600s\n")
-    with power_machine.machine("--faults", faults), node_machine.daemon() as daemon:
-        wait_for_answers(daemon)
-        gpu = serve_machine.until(lambda: (lambda it: None if it["answers"] else it)(daemon.ask("GET", "/v1/gpus/1")[2]), "GPU 1 hangs")
-        tap.equal((gpu["figures"], bool(gpu["why"])), (None, True))
-        first = daemon.ask("GET", "/v1/gpus/0")[2]["figures"]["id"]
-        serve_machine.until(lambda: daemon.ask("GET", "/v1/gpus/0")[2]["figures"]["id"] > first + 5, "GPU 0 is still read")
-        tap.equal(daemon.stop(), 0, "".join(daemon.talk))
-    faults.unlink()
-    node_machine.clean()
-
-
 def test_stream():
     with power_machine.machine(), node_machine.daemon() as daemon:
         wait_for_answers(daemon)

@@ -61,7 +61,7 @@ struct sensor_facts {
     const char *source;      /* of these figures: a paper, a manual, "assumed" */
 };
 
-enum { DEVICE_TEXT_MAX = 96, DEVICE_CLOCKS_MAX = 512 };
+enum { DEVICE_TEXT_MAX = 96, DEVICE_PCI_MAX = 32, DEVICE_CLOCKS_MAX = 512 };
 
 /* Facts that do not change while a list is open. Unknown texts are empty. */
 struct device_info {
@@ -69,7 +69,7 @@ struct device_info {
     unsigned index;               /* within its kind on this node, counting all: the 1 of "GPU 1" */
     char name[DEVICE_TEXT_MAX];   /* "NVIDIA A100-SXM4-80GB", "package-0" */
     char uuid[DEVICE_TEXT_MAX];   /* identifies the device on its node, never empty: "GPU-...", "cpu-0" */
-    char pci[32];                 /* "00000000:07:00.0" */
+    char pci[DEVICE_PCI_MAX];     /* "00000000:07:00.0" */
     char driver[DEVICE_TEXT_MAX]; /* of the driver, "550.54.14" */
     int minor;                    /* of /dev/nvidiaN; -1: unknown */
     bool emulated;                /* an emulator answers, not hardware */
@@ -78,6 +78,8 @@ struct device_info {
                           CPU */
     bool mig;          /* shared: a MIG instance is measured as its whole GPU */
     bool denied;       /* it may not be opened, so programs neither see nor count it */
+    bool silent; /* its driver did not answer in time while it was opened: its uuid is made up, and nothing of
+                    it can be read */
     uint64_t memory_bytes;      /* of a GPU; 0: unknown, for example if MIG shares it */
     uint64_t energy_modulus_uj; /* where the counter wraps to 0; 0: it never wraps */
     struct sensor_facts sensor;
@@ -106,6 +108,10 @@ struct device_options {
     bool facts;                /* replay_path may also be a file of facts, which never change */
     double cpu_tdp_w;          /* > 0: without a CPU sensor, estimate from CPU time and this power */
     const struct clock *clock; /* NULL: clock_real */
+    double patience_s; /* > 0: a GPU of NVIDIA's that does not answer for so long is `silent`, and holds up no
+                          other; a thread of the process stays with it. 0: all are waited for */
+    const char *only_pci; /* "00000000:07:00.0": GPU back ends open no other GPU than this one, and none if it
+                             is not theirs; NULL: all */
 };
 
 enum { DEVICES_MAX = 128, BACKENDS_MAX = 8 };

@@ -22,7 +22,7 @@
 #include "knob/guard_private.h"
 #include "knob/way/command_run.h"
 
-enum { ARGUMENTS = 7, NUMBER_MAX = 24, JOIN_SESSION_KEYRING = 1, NO_GROUP = 65534, PASSWD_BYTES = 8192 };
+enum { ARGUMENTS = 8, NUMBER_MAX = 24, JOIN_SESSION_KEYRING = 1, NO_GROUP = 65534, PASSWD_BYTES = 8192 };
 static const double patience_s = 10, short_patience_s = 1;
 
 /* A process did not answer in time: from now on root waits only briefly. */
@@ -51,7 +51,7 @@ int behalf_run(const struct behalf *behalf, enum behalf_task task, const struct 
                struct fly_error *out_error)
 {
     char path[GUARD_PATH_MAX], text[JOURNAL_TEXT_MAX], uid[NUMBER_MAX], role[] = BEHALF_ROLE;
-    char put_back[] = "back", ask[] = "ask", none[] = "";
+    char put_back[] = "back", ask[] = "ask", none[] = "", pci[DEVICE_PCI_MAX];
     char *nvml_path = behalf->nvml_path != NULL ? strdup(behalf->nvml_path) : NULL;
     char *amdsmi_path = behalf->amdsmi_path != NULL ? strdup(behalf->amdsmi_path) : NULL;
     char *words[] = {path,
@@ -60,12 +60,14 @@ int behalf_run(const struct behalf *behalf, enum behalf_task task, const struct 
                      task == BEHALF_ASK ? ask : put_back,
                      nvml_path != NULL ? nvml_path : none,
                      amdsmi_path != NULL ? amdsmi_path : none,
+                     pci,
                      text,
                      NULL};
     struct command_end end;
 
     guard_program(behalf->guard_path, path);
     snprintf(uid, sizeof uid, "%lld", (long long)behalf->uid);
+    snprintf(pci, sizeof pci, "%s", behalf->pci != NULL ? behalf->pci : "");
     journal_format(entry, text);
     command_run(words, atomic_load(&was_silent) ? short_patience_s : patience_s, &end);
     free(nvml_path);
@@ -160,8 +162,8 @@ static int ask(const struct device *device, struct site *site, struct fly_error 
     return code;
 }
 
-static int act(const char *task, const char *nvml_path, const char *amdsmi_path, const char *text,
-               struct fly_error *out_error)
+static int act(const char *task, const char *nvml_path, const char *amdsmi_path, const char *pci,
+               const char *text, struct fly_error *out_error)
 {
     static struct device_list list; /* static, because it is large */
     struct journal_entry entry;
@@ -170,7 +172,7 @@ static int act(const char *task, const char *nvml_path, const char *amdsmi_path,
     int code = journal_parse(text, &entry, out_error);
 
     if (code == 0)
-        code = guard_open_devices(nvml_path, amdsmi_path, &list, out_error);
+        code = guard_open_devices(nvml_path, amdsmi_path, pci, &list, out_error);
     if (code < 0)
         return code;
     place = device_list_find(&list, DEVICE_GPU, entry.uuid);
@@ -194,7 +196,7 @@ int behalf_main(int argc, char **argv)
         return fly_error_exit_status(FLY_EUSAGE);
     code = become((uid_t)uid, &error);
     if (code == 0)
-        code = act(argv[3], argv[4], argv[5], argv[6], &error);
+        code = act(argv[3], argv[4], argv[5], argv[6], argv[7], &error);
     if (code < 0)
         dprintf(STDOUT_FILENO, "%s\n", error.text);
     return code < 0 ? fly_error_exit_status(code) : 0;

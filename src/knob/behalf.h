@@ -29,6 +29,7 @@ struct behalf {
     const char *guard_path;  /* of flyball-guard; NULL: searched as by guard_start */
     const char *nvml_path;   /* or NULL */
     const char *amdsmi_path; /* or NULL */
+    const char *pci;         /* of the GPU, which alone is opened; NULL: all are */
 };
 
 enum behalf_task {

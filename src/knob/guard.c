@@ -273,18 +273,24 @@ static struct guard_message message_of(enum guard_word word, const char *uuid)
     return message;
 }
 
-int guard_hold(struct guard *guard, const char *uuid, int lock, struct fly_error *out_error)
+int guard_hold(struct guard *guard, const struct device_info *gpu, int lock, struct fly_error *out_error)
 {
-    struct guard_message message = message_of(GUARD_HOLD, uuid);
+    struct guard_message message = message_of(GUARD_HOLD, gpu->uuid);
     int code;
 
     if (guard->pid == 0)
         return 0;
+    snprintf(message.pci, sizeof message.pci, "%s", gpu->pci);
     code = send_message(guard, &message, lock, out_error);
     if (code < 0)
         return code;
     if (!receive(guard->socket, ANSWER_MS, GUARD_HELD, &message))
-        return has_ended(guard, out_error);
+        return wait_for(guard->socket, 0)
+                   ? has_ended(guard, out_error)
+                   : error_set(out_error, FLY_EUNSUPPORTED,
+                               "the driver of GPU %u does not answer the guard, which turns knobs back, so "
+                               "that nothing is turned there; see 'flyball doctor'",
+                               gpu->index);
     if (message.error.code < 0)
         return error_set(out_error, message.error.code, "%.500s", message.error.text);
     return 0;

@@ -16,7 +16,7 @@
  *     struct guard guard;
  *
  *     guard_start(&options, &guard, out_error);
- *     guard_hold(&guard, uuid, lock, out_error);
+ *     guard_hold(&guard, &device->info, lock, out_error);
  *     guard_tell(&guard, uuid, &turn, out_error);     before the knob is turned
  *     ... turn it ...
  *     guard_forget(&guard, uuid, quantity, out_error);  once it is back
@@ -24,11 +24,12 @@
  *
  * It is the program flyball-guard. It is spawned and not forked. It is no child of this process,
  * so that no wait of the program meets it. It runs in a session of its own, with no terminal and
- * no file of this process except its end of a socket. It opens the driver itself before it
- * reports that it is ready. SIGINT, SIGTERM, SIGHUP and SIGQUIT do not end it. It acts when the
- * socket ends, or when the process that started it ends although others still have the socket: it
- * puts back what it was told of, removes the journal's entries, releases the locks and exits.
- * What the driver refuses it tries again for some seconds, and then leaves to the journal.
+ * no file of this process except its end of a socket. It opens the driver itself, and of its GPUs
+ * only those that it holds, so that another GPU which hangs in the driver keeps it from nothing. SIGINT,
+ * SIGTERM, SIGHUP and SIGQUIT do not end it. It acts when the socket ends, or when the process that started
+ * it ends although others still have the socket: it puts back what it was told of, removes the journal's
+ * entries, releases the locks and exits. What the driver refuses it tries again for some seconds, and then
+ * leaves to the journal.
  *
  * If it may, it leaves the control groups of its session (cgroup_leave.h), since whatever kills a
  * group kills everything in it, and asks the kernel to spare it when memory runs out. If it may
@@ -61,11 +62,11 @@ struct guard_options {
 int guard_start(const struct guard_options *options, struct guard *out_guard, struct fly_error *out_error);
 
 /*
- * Gives the guard a duplicate of a GPU's lock, and returns when the guard has found that GPU;
- * FLY_EUNSUPPORTED if it has not. This and the next two fail with FLY_ESTATE if the guard has
- * ended, and return 0 without one.
+ * Gives the guard a duplicate of a GPU's lock, and returns when the guard has opened that GPU;
+ * FLY_EUNSUPPORTED if it has not, or not within ten seconds, and the driver's errors. This and the next two
+ * fail with FLY_ESTATE if the guard has ended, and return 0 without one.
  */
-int guard_hold(struct guard *guard, const char *uuid, int lock, struct fly_error *out_error);
+int guard_hold(struct guard *guard, const struct device_info *gpu, int lock, struct fly_error *out_error);
 int guard_tell(struct guard *guard, const char *uuid, const struct turn *turn, struct fly_error *out_error);
 int guard_forget(struct guard *guard, const char *uuid, enum quantity quantity, struct fly_error *out_error);
 

@@ -34,6 +34,7 @@ struct told {
 /* Large; there is only one. */
 struct guarding {
     struct device_list list;
+    const char *nvml_path, *amdsmi_path;
     struct site site;
     const char *directory;
     pid_t session;
@@ -73,16 +74,20 @@ static void resist_oom(void)
     close(fd);
 }
 
-int guard_open_devices(const char *nvml_path, const char *amdsmi_path, struct device_list *out_list,
-                       struct fly_error *out_error)
+int guard_open_devices(const char *nvml_path, const char *amdsmi_path, const char *pci,
+                       struct device_list *list, struct fly_error *out_error)
 {
     struct device_options options = {.nvml_path = nvml_path[0] != '\0' ? nvml_path : NULL,
-                                     .amdsmi_path = amdsmi_path[0] != '\0' ? amdsmi_path : NULL};
+                                     .amdsmi_path = amdsmi_path[0] != '\0' ? amdsmi_path : NULL,
+                                     .only_pci = pci[0] != '\0' ? pci : NULL};
+    size_t before = list->count;
     int code = FLY_EUNSUPPORTED;
 
     error_set(out_error, code, "no driver is there through which something can be set; see 'flyball doctor'");
     for (size_t i = 0; device_backends[i] != NULL; i++) {
-        if (device_backends[i]->set != NULL && device_backends[i]->open(&options, out_list, out_error) == 0)
+        if (options.only_pci != NULL && list->count > before)
+            break; /* a GPU has one driver */
+        if (device_backends[i]->set != NULL && device_backends[i]->open(&options, list, out_error) == 0)
             code = 0;
     }
     return code;
@@ -110,17 +115,32 @@ static const struct device *device_of(const struct guarding *guarding, const cha
     return place < guarding->list.count ? &guarding->list.devices[place] : NULL;
 }
 
-static void hold(struct guarding *guarding, const char *uuid, int lock)
+/* Opens the GPU, unless it is open. */
+static void open_device(struct guarding *guarding, const char *uuid, const char *pci,
+                        struct fly_error *out_error)
+{
+    struct fly_error error = {.code = 0};
+    int code = 0;
+
+    if (device_of(guarding, uuid) == NULL)
+        code = guard_open_devices(guarding->nvml_path, guarding->amdsmi_path, pci, &guarding->list, &error);
+    if (device_of(guarding, uuid) == NULL && code < 0)
+        error_set(out_error, code, "the guard, which turns knobs back, cannot: %.400s", error.text);
+}
+
+static void hold(struct guarding *guarding, const char *uuid, const char *pci, int lock)
 {
     struct fly_error error = {.code = 0};
 
-    if (device_of(guarding, uuid) == NULL)
+    open_device(guarding, uuid, pci, &error);
+    if (device_of(guarding, uuid) == NULL && error.code == 0)
         error_set(
             &error, FLY_EUNSUPPORTED,
             "the guard, which turns knobs back, does not see the GPU '%s'; see whether 'flyball doctor' does",
             uuid);
-    else if (lock >= 0 && guarding->lock_count < DEVICES_MAX)
+    else if (error.code == 0 && lock >= 0 && guarding->lock_count < DEVICES_MAX)
         guarding->locks[guarding->lock_count++] = lock;
+    (void)!chdir("/"); /* only now: paths of the environment may be relative */
     answer(GUARD_HELD, uuid, &error);
 }
 
@@ -181,8 +201,9 @@ static bool take_message(struct guarding *guarding, bool wait)
     if (header != NULL && header->cmsg_type == SCM_RIGHTS)
         memcpy(&lock, CMSG_DATA(header), sizeof lock);
     message.uuid[sizeof message.uuid - 1] = '\0';
+    message.pci[sizeof message.pci - 1] = '\0';
     if (message.word == GUARD_HOLD)
-        hold(guarding, message.uuid, lock);
+        hold(guarding, message.uuid, message.pci, lock);
     else if (message.word == GUARD_TELL)
         remember(guarding, &message);
     else if (message.word == GUARD_FORGET)
@@ -275,12 +296,9 @@ int guard_main(int argc, char **argv)
     cgroup_leave("/proc");
     resist_oom();
     guarding.session_fd = (int)syscall(SYS_pidfd_open, guarding.session, 0);
-    if (guard_open_devices(argv[4], argv[5], &guarding.list, &error) == 0)
-        error.code = 0;
-    (void)!chdir("/");
+    guarding.nvml_path = argv[4];
+    guarding.amdsmi_path = argv[5];
     answer(GUARD_READY, "", &error);
-    if (error.code < 0)
-        return fly_error_exit_status(error.code);
     attend(&guarding);
     end = mono_after_s(mono_now(), patience_s);
     put_back(&guarding);

@@ -139,7 +139,7 @@ static int start_guard(struct knob *knob, const struct knob_options *options, st
         const struct knob_gpu *gpu = &knob->gpus[i];
 
         if (gpu->report.state != KNOB_DENIED)
-            code = guard_hold(&knob->guard, gpu->device->info.uuid, gpu->lock, out_error);
+            code = guard_hold(&knob->guard, &gpu->device->info, gpu->lock, out_error);
     }
     return code;
 }

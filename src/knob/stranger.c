@@ -25,39 +25,42 @@ struct claim_of {
     struct repair *repair;
 };
 
-static struct behalf behalf_of(const struct knob_options *options, uid_t owner)
+static struct behalf behalf_of(const struct knob_options *options, const struct device *device, uid_t owner)
 {
     return (struct behalf){.uid = owner,
                            .guard_path = options->guard_path,
                            .nvml_path = options->nvml_path,
-                           .amdsmi_path = options->amdsmi_path};
+                           .amdsmi_path = options->amdsmi_path,
+                           .pci = device->info.pci};
 }
 
 /* Returns whether that entry belongs to a living session, by a user who may turn the GPU's knobs. */
 static bool entry_stands(const char *directory, enum journal_kind kind, const struct knob_options *options,
-                         const char *uuid, const struct lock_holder *holder)
+                         const struct device *device, const struct lock_holder *holder)
 {
-    struct behalf behalf = behalf_of(options, holder->uid);
+    struct behalf behalf = behalf_of(options, device, holder->uid);
     struct journal_entry entry;
     uid_t owner, maker;
 
-    return journal_read_any(directory, kind, uuid, &entry, &owner, NULL) == 0 && owner == holder->uid &&
-           journal_is_of_this_boot(&entry) && journal_maker_lives(&entry) &&
+    return journal_read_any(directory, kind, device->info.uuid, &entry, &owner, NULL) == 0 &&
+           owner == holder->uid && journal_is_of_this_boot(&entry) && journal_maker_lives(&entry) &&
            lock_holder_uid(entry.pid, &maker) && maker == owner &&
            behalf_run(&behalf, BEHALF_ASK, &entry, NULL) == 0;
 }
 
-static bool session_stands(const char *directory, const struct knob_options *options, const char *uuid,
-                           const struct lock_holder *holder)
+static bool session_stands(const char *directory, const struct knob_options *options,
+                           const struct device *device, const struct lock_holder *holder)
 {
-    return entry_stands(directory, JOURNAL_TURNED, options, uuid, holder) ||
-           entry_stands(directory, JOURNAL_TURNED_2, options, uuid, holder);
+    return entry_stands(directory, JOURNAL_TURNED, options, device, holder) ||
+           entry_stands(directory, JOURNAL_TURNED_2, options, device, holder);
 }
 
 /* Returns whether root respects a lock that it cannot get; `out_held` is the file. */
-static bool is_respected(const char *directory, const struct knob_options *options, const char *uuid,
-                         int code, struct stat *out_held, struct fly_error *out_error)
+static bool is_respected(const char *directory, const struct knob_options *options,
+                         const struct device *device, int code, struct stat *out_held,
+                         struct fly_error *out_error)
 {
+    const char *uuid = device->info.uuid;
     char path[JOURNAL_PATH_MAX];
     struct lock_holder holder;
     bool found;
@@ -73,7 +76,7 @@ static bool is_respected(const char *directory, const struct knob_options *optio
         close(fd);
     if (!found || holder.uid == 0)
         return true;
-    if (!session_stands(directory, options, uuid, &holder))
+    if (!session_stands(directory, options, device, &holder))
         return false;
     error_set(
         out_error, FLY_ESTATE,
@@ -93,7 +96,7 @@ int stranger_lock_take(const char *directory, const struct knob_options *options
 
     if (code == 0)
         return 0;
-    if (!runtime_directory_is_roots() || is_respected(directory, options, uuid, code, &held, &error))
+    if (!runtime_directory_is_roots() || is_respected(directory, options, device, code, &held, &error))
         return error_set(out_error, error.code, "%s", error.text);
     return gpu_lock_replace(directory, uuid, knob_program(options), &held, out_lock, out_error);
 }
@@ -242,7 +245,7 @@ static void say_turned(const struct claim_of *claim)
 /* Turns with the user's own rights; what the user may not turn, the user did not turn. */
 static bool turn_on_behalf(const struct claim_of *claim)
 {
-    struct behalf behalf = behalf_of(claim->options, claim->owner);
+    struct behalf behalf = behalf_of(claim->options, claim->device, claim->owner);
     struct repair *repair = claim->repair;
     unsigned index = claim->device->info.index;
     struct fly_error error;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/node_daemon.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,13 +11,16 @@
 enum { PATH_BYTES = 4096, HANDS_LEAST = 8 };
 
 static const char program[] = "flyballd";
+/* For a GPU while the driver is opened. */
+static const double open_patience_s = 3;
 
 void daemon_device_options(const struct config *config, struct device_options *out_devices,
                            struct knob_options *out_knob)
 {
     *out_devices = (struct device_options){.nvml_path = config_text(config, KEY_NVML),
                                            .amdsmi_path = config_text(config, KEY_AMDSMI),
-                                           .sysfs_root = config_text(config, KEY_SYSFS_ROOT)};
+                                           .sysfs_root = config_text(config, KEY_SYSFS_ROOT),
+                                           .patience_s = open_patience_s};
     *out_knob = (struct knob_options){.runtime_directory = config_text(config, KEY_RUNTIME_DIRECTORY),
                                       .readonly_path = config_text(config, KEY_READONLY),
                                       .guard_path = config_text(config, KEY_GUARD),
@@ -143,10 +147,14 @@ static void set_bounds(struct daemon *daemon)
 static int release(void *self, double most_s, struct fly_error *out_error)
 {
     struct daemon *daemon = self;
+    struct mono_time until = mono_after_s(mono_now(), most_s);
     int code = leases_release(daemon->leases, most_s, out_error);
+    /* Also if a GPU hangs: the others are let go, and that one when it answers. */
+    int watched = watch_release(daemon->watch, fmax(mono_elapsed_s(mono_now(), until), 0.1),
+                                code == 0 ? out_error : NULL);
 
     if (code == 0)
-        code = watch_release(daemon->watch, most_s, out_error);
+        code = watched;
     if (code < 0)
         log_say(SAY_WARNING, "releasing the GPUs: %s", out_error->text);
     else

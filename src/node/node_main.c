@@ -242,7 +242,9 @@ static int run_with_config(const struct node_arguments *arguments, struct fly_er
         code = node_client_ask(config, "/v1/resume", out_error);
     else
         code = run(arguments, config, out_error);
-    config_free(config);
+    /* A thread that hangs in a driver may still read it. */
+    if (!left_threads_any())
+        config_free(config);
     return code;
 }
 

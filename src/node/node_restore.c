@@ -1,33 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Each GPU is put back by a thread of its own, so that one that hangs in the driver holds up no other. */
 #include "node/node_restore.h"
 
+#include <pthread.h>
+#include <stdlib.h>
+
 #include "base/error.h"
+#include "base/thread/left_threads.h"
+#include "base/thread/mono_wait.h"
+#include "base/thread/quiet_thread.h"
 #include "device/open/backends.h"
 #include "knob/repair.h"
 #include "node/node_daemon.h"
 #include "node/node_log.h"
 
-enum { REPAIRS_MAX = JOURNAL_KIND_COUNT * DEVICES_MAX };
+enum { REPAIRS_MAX = JOURNAL_KIND_COUNT * DEVICES_MAX, REPAIRS_OF_ONE = JOURNAL_KIND_COUNT * 2 };
+static const double patience_s = 8;
+
+/* A GPU, as a list of one. */
+struct part {
+    struct device_list list;
+    int count; /* of repairs, or a negative code */
+    struct repair repairs[REPAIRS_OF_ONE];
+    struct fly_error error;
+    bool has_thread, done;
+};
+
+struct parts {
+    const struct knob_options *options;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    size_t count;
+    struct part *parts[DEVICES_MAX];
+};
+
+/* There is one, which threads that were left behind still use as the program ends. */
+static struct parts all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_left(enum repair_end end)
 {
     return end == REPAIR_FAILED || end == REPAIR_ABSENT || end == REPAIR_IN_USE;
 }
 
+static void *run(void *state)
+{
+    struct part *part = state;
+    /* Entries of GPUs that are not in the list count as well, and are many at most. */
+    struct repair *repairs = calloc(REPAIRS_MAX, sizeof *repairs);
+    int kept = 0, count = repairs != NULL ? knob_repair(all.options, &part->list, false, repairs, REPAIRS_MAX,
+                                                        &part->error)
+                                          : error_no_memory(&part->error);
+
+    for (int i = 0; i < count && i < REPAIRS_MAX; i++) {
+        if (repairs[i].end != REPAIR_ABSENT && kept < REPAIRS_OF_ONE)
+            part->repairs[kept++] = repairs[i];
+    }
+    free(repairs);
+    pthread_mutex_lock(&all.lock);
+    part->count = count < 0 ? count : kept;
+    part->done = true;
+    pthread_cond_broadcast(&all.changed);
+    pthread_mutex_unlock(&all.lock);
+    return NULL;
+}
+
+static void begin(const struct device *device)
+{
+    struct part *part = calloc(1, sizeof *part);
+    pthread_t thread;
+
+    if (part == NULL)
+        return;
+    part->list.devices[part->list.count++] = *device;
+    all.parts[all.count++] = part;
+    part->has_thread = quiet_thread_start(&thread, run, part);
+    if (part->has_thread)
+        pthread_detach(thread);
+    else
+        run(part);
+}
+
+/* Says what became of an entry; returns whether it is left. */
+static bool say(const struct repair *repair)
+{
+    bool stays = is_left(repair->end);
+
+    log_say(stays ? SAY_WARNING : SAY_INFO, "%s", repair->text);
+    return stays;
+}
+
+/* Waits for a GPU; returns how many of its settings are left, at least. */
+static int finish(struct part *part, struct mono_time until, bool *hangs)
+{
+    unsigned index = part->list.devices[0].info.index;
+    int left = 0;
+    bool done;
+
+    pthread_mutex_lock(&all.lock);
+    while (!part->done && mono_wait(&all.changed, &all.lock, until))
+        ;
+    done = part->done;
+    if (!done)
+        left_threads_add();
+    pthread_mutex_unlock(&all.lock);
+    if (!done) {
+        *hangs = true;
+        log_say(SAY_WARNING, "GPU %u does not answer its driver, so that nothing could be put back there",
+                index);
+        return 1;
+    }
+    if (part->count < 0) {
+        log_say(SAY_WARNING, "GPU %u: %s", index, part->error.text);
+        return 1;
+    }
+    for (int i = 0; i < part->count; i++)
+        left += say(&part->repairs[i]);
+    free(part);
+    return left;
+}
+
+/* What is left of GPUs that are not here. */
+static int say_absent(const struct knob_options *options, const struct device_list *list)
+{
+    struct repair *repairs = calloc(REPAIRS_MAX, sizeof *repairs);
+    int left = 0, count = repairs != NULL ? knob_repair(options, list, false, repairs, REPAIRS_MAX, NULL) : 0;
+
+    for (int i = 0; i < count && i < REPAIRS_MAX; i++)
+        left += repairs[i].end == REPAIR_ABSENT && say(&repairs[i]);
+    free(repairs);
+    return left;
+}
+
 static int repair_all(const struct knob_options *options, const struct device_list *list,
                       struct fly_error *out_error)
 {
-    static struct repair repairs[REPAIRS_MAX];
-    int count = knob_repair(options, list, false, repairs, REPAIRS_MAX, out_error), left = 0;
+    struct mono_time until = mono_after_s(mono_now(), patience_s);
+    bool hangs = false;
+    int left = 0;
 
-    if (count < 0)
-        return count;
-    for (int i = 0; i < count && i < REPAIRS_MAX; i++) {
-        bool stays = is_left(repairs[i].end);
-
-        log_say(stays ? SAY_WARNING : SAY_INFO, "%s", repairs[i].text);
-        left += stays;
+    mono_cond_init(&all.changed);
+    all.options = options;
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->devices[i].info.kind == DEVICE_GPU && !list->devices[i].info.silent)
+            begin(&list->devices[i]);
     }
+    for (size_t i = 0; i < all.count; i++)
+        left += finish(all.parts[i], until, &hangs);
+    if (!hangs)
+        left += say_absent(options, list);
     if (left > 0)
         return error_set(out_error, FLY_EUNSURE,
                          "%d settings could not be put back now; the next start of flyballd tries again",
@@ -38,8 +158,8 @@ static int repair_all(const struct knob_options *options, const struct device_li
 int node_restore(const struct config *config, struct fly_error *out_error)
 {
     static struct device_list list;
-    struct device_options devices;
-    struct knob_options options;
+    static struct device_options devices;
+    static struct knob_options options;
     int code;
 
     daemon_device_options(config, &devices, &options);
@@ -49,6 +169,7 @@ int node_restore(const struct config *config, struct fly_error *out_error)
     if (code < 0)
         return code;
     code = repair_all(&options, &list, out_error);
-    device_list_close(&list);
+    if (!left_threads_any())
+        device_list_close(&list);
     return code;
 }

@@ -127,6 +127,8 @@ static int amdsmi_open(const struct device_options *options, struct device_list 
     for (size_t i = 0; i < crowd->count; i++)
         crowd->candidates[i].info.index = (unsigned)(device_list_count(list, DEVICE_GPU) + i);
     for (size_t i = 0; i < crowd->count && code == 0; i++) {
+        if (options->only_pci != NULL && strcmp(crowd->candidates[i].info.pci, options->only_pci) != 0)
+            continue;
         judge(crowd, &crowd->candidates[i]);
         code = add(list, &crowd->candidates[i], out_error);
     }

@@ -12,176 +12,107 @@
 
 #include "base/error.h"
 #include "device/backend.h"
+#include "device/nvidia/nvml_apart.h"
+#include "device/nvidia/nvml_gpu.h"
 #include "device/nvidia/nvml_library.h"
 #include "device/nvidia/nvml_processes.h"
 #include "device/nvidia/nvml_quantities.h"
 #include "device/nvidia/nvml_set.h"
 #include "device/nvidia/nvml_workloads.h"
 
-struct nvml_state {
-    struct nvml_library *library;
-    struct nvml_device *handle; /* NULL: the driver gave none */
-    struct nvml_ways ways;
-};
-
-/* Adds a clause to the note for the user. */
-static void add_note(struct device_info *info, const char *clause)
+static int add_device(struct nvml_library *library, struct nvml_state *state, const struct device_info *info,
+                      struct device_list *list, struct fly_error *out_error)
 {
-    size_t length = strlen(info->note);
+    int code = device_list_add(list, &device_backend_nvml, info, state, out_error);
 
-    snprintf(info->note + length, sizeof info->note - length, "%s%s", length > 0 ? "; " : "", clause);
-}
-
-/* Ends the driver's text within its buffer, whatever the driver did; empty if there is none. */
-static void end_text(char *text, size_t bytes, int code)
-{
-    text[code == NVML_SUCCESS ? bytes - 1 : 0] = '\0';
-}
-
-static void fill_pci(const struct nvml_calls *call, struct nvml_device *handle, struct device_info *info)
-{
-    struct nvml_pci_info pci = {0};
-    struct nvml_pci_info_v2 old = {0};
-    unsigned domain, bus, device;
-
-    if (call->pci != NULL && call->pci(handle, &pci) == NVML_SUCCESS) {
-        domain = pci.domain, bus = pci.bus, device = pci.device;
-    } else if (call->pci_v2 != NULL && call->pci_v2(handle, &old) == NVML_SUCCESS) {
-        domain = old.domain, bus = old.bus, device = old.device;
-    } else {
-        return;
-    }
-    snprintf(info->pci, sizeof info->pci, "%08X:%02X:%02X.0", domain, bus, device);
-}
-
-/* Identifies a GPU without a UUID from the driver by its place on the bus, or by the driver's number. */
-static void fill_uuid(const struct nvml_calls *call, struct nvml_device *handle, unsigned index,
-                      struct device_info *info)
-{
-    if (handle != NULL && call->uuid != NULL)
-        end_text(info->uuid, sizeof info->uuid, call->uuid(handle, info->uuid, sizeof info->uuid));
-    if (info->uuid[0] == '\0' && info->pci[0] != '\0')
-        snprintf(info->uuid, sizeof info->uuid, "pci-%s", info->pci);
-    if (info->uuid[0] == '\0')
-        snprintf(info->uuid, sizeof info->uuid, "nvidia-%u", index);
-}
-
-static void fill_identity(const struct nvml_calls *call, struct nvml_device *handle, struct device_info *info)
-{
-    unsigned minor;
-
-    if (call->name != NULL)
-        end_text(info->name, sizeof info->name, call->name(handle, info->name, sizeof info->name));
-    fill_pci(call, handle, info);
-    if (call->minor != NULL && call->minor(handle, &minor) == NVML_SUCCESS)
-        info->minor = (int)minor;
-}
-
-static struct gpu_chip chip_of(const struct nvml_calls *call, struct nvml_device *handle, const char *name)
-{
-    struct gpu_chip chip = {.architecture = NVML_ARCHITECTURE_UNKNOWN, .name = name};
-
-    if (call->architecture == NULL || call->architecture(handle, &chip.architecture) != NVML_SUCCESS)
-        chip.architecture = NVML_ARCHITECTURE_UNKNOWN;
-    if (call->capability == NULL ||
-        call->capability(handle, &chip.capability_major, &chip.capability_minor) != NVML_SUCCESS)
-        chip.capability_major = chip.capability_minor = 0;
-    return chip;
-}
-
-static void fill_figures(struct nvml_state *state, struct device_info *info)
-{
-    const struct nvml_calls *call = &state->library->call;
-    struct gpu_chip chip = chip_of(call, state->handle, info->name);
-    const struct nvml_way *instant;
-    struct reading values[QUANTITY_COUNT] = {0};
-
-    nvml_ways_find(call, state->handle, &chip, &state->ways);
-    instant = state->ways.to[QUANTITY_POWER_INSTANT];
-    info->sensor = gpu_sensor_facts(&chip, instant != NULL);
-    if (state->ways.to[QUANTITY_POWER_MODULE] != NULL && state->ways.to[QUANTITY_ENERGY] == NULL &&
-        instant == NULL && state->ways.to[QUANTITY_POWER_AVERAGE] == NULL)
-        add_note(info, "its driver tells the power of its module only, which is not the GPU's");
-    nvml_ways_read(&state->ways, call, state->handle, QUANTITY_BIT(QUANTITY_MIG), values);
-    info->mig = values[QUANTITY_MIG].state == READING_OK && values[QUANTITY_MIG].value == NVML_ENABLED;
-    if (info->mig)
-        add_note(info, "shared by MIG; its figures are those of the whole GPU");
-}
-
-/* On a GPU that MIG shares, each program has only a part of the memory. */
-static void fill_memory(const struct nvml_state *state, struct device_info *info)
-{
-    const struct nvml_calls *call = &state->library->call;
-    struct nvml_memory memory = {0};
-
-    if (!info->mig && call->memory != NULL && call->memory(state->handle, &memory) == NVML_SUCCESS)
-        info->memory_bytes = memory.total;
-}
-
-/* Prepares a GPU without a handle: every reading gives the driver's error. */
-static void fill_failure(struct nvml_state *state, int code, struct device_info *info)
-{
-    info->denied = code == NVML_NO_PERMISSION;
-    snprintf(info->note, sizeof info->note, "it cannot be opened: %s", nvml_meaning(code));
-    for (int i = 0; i < QUANTITY_COUNT; i++)
-        state->ways.absent[i] = (struct reading){.state = nvml_reading_state(code), .code = code};
-}
-
-static int add_device(struct nvml_library *library, unsigned index, struct device_list *list,
-                      unsigned *denied, struct fly_error *out_error)
-{
-    struct device_info info = {.kind = DEVICE_GPU, .minor = -1, .emulated = library->emulated};
-    struct nvml_state *state = calloc(1, sizeof *state);
-    int nvml_code, code;
-
-    if (state == NULL)
-        return error_no_memory(out_error);
-    state->library = library;
-    snprintf(info.driver, sizeof info.driver, "%s", library->driver);
-    nvml_code = library->call.handle(index, &state->handle);
-    if (nvml_code == NVML_SUCCESS) {
-        fill_identity(&library->call, state->handle, &info);
-        fill_figures(state, &info);
-        fill_memory(state, &info);
-    } else {
-        state->handle = NULL;
-        fill_failure(state, nvml_code, &info);
-    }
-    fill_uuid(&library->call, state->handle, index, &info);
-    code = device_list_add(list, &device_backend_nvml, &info, state, out_error);
-    if (code < 0) {
+    if (code == 0)
+        library->users++;
+    else
         free(state);
-        return code;
-    }
-    library->users++;
-    *denied += info.denied;
-    return 0;
+    return code;
 }
 
-static int nvml_open(const struct device_options *options, struct device_list *list,
+/* Opens one GPU after the other. */
+static int open_here(struct nvml_library *library, unsigned count, struct device_list *list,
                      struct fly_error *out_error)
 {
-    struct nvml_library *library;
-    unsigned count = 0, denied = 0;
-    int nvml_code, code = nvml_library_open(options->nvml_path, &library, out_error);
+    int code = 0;
 
-    if (code < 0)
-        return code;
-    nvml_code = library->call.count(&count);
-    if (nvml_code != NVML_SUCCESS)
+    for (unsigned i = 0; i < count && code == 0; i++) {
+        struct device_info info;
+        struct nvml_state *state = nvml_gpu_open(library, i, &info);
+
         code =
-            error_set(out_error, nvml_code == NVML_NO_PERMISSION ? FLY_EPERM : FLY_EREAD,
-                      "the NVIDIA driver does not count its GPUs: %s (NVML %d); see what 'nvidia-smi' says",
-                      nvml_meaning(nvml_code), nvml_code);
-    for (unsigned i = 0; i < count && code == 0; i++)
-        code = add_device(library, i, list, &denied, out_error);
-    nvml_library_release(library);
+            state != NULL ? add_device(library, state, &info, list, out_error) : error_no_memory(out_error);
+    }
+    return code;
+}
+
+/* Opens them side by side, so that one that does not answer holds up none. */
+static int open_apart(struct nvml_library *library, unsigned count, double patience_s,
+                      struct device_list *list, struct fly_error *out_error)
+{
+    struct nvml_apart *apart = calloc(1, sizeof *apart);
+    int code = apart != NULL ? nvml_apart_open(library, count, patience_s, apart, out_error)
+                             : error_no_memory(out_error);
+
+    for (unsigned i = 0; code == 0 && i < apart->count; i++) {
+        code = add_device(library, apart->states[i], &apart->infos[i], list, out_error);
+        apart->states[i] = NULL;
+    }
+    if (apart != NULL)
+        nvml_apart_deinit(apart);
+    free(apart);
+    return code;
+}
+
+/* Opens the GPU at that address alone. It is no failure if it is another driver's. */
+static int open_only(struct nvml_library *library, const char *pci, struct device_list *list,
+                     struct fly_error *out_error)
+{
+    struct device_info info;
+    struct nvml_state *state = NULL;
+    int code = nvml_gpu_find(library, pci, &state, &info, out_error);
+
+    return code == 0 && state != NULL ? add_device(library, state, &info, list, out_error) : code;
+}
+
+static int open_all(struct nvml_library *library, double patience_s, struct device_list *list,
+                    struct fly_error *out_error)
+{
+    unsigned count = 0, denied = 0;
+    size_t before = list->count;
+    int nvml_code = library->call.count(&count), code;
+
+    if (nvml_code != NVML_SUCCESS)
+        return error_set(
+            out_error, nvml_code == NVML_NO_PERMISSION ? FLY_EPERM : FLY_EREAD,
+            "the NVIDIA driver does not count its GPUs: %s (NVML %d); see what 'nvidia-smi' says",
+            nvml_meaning(nvml_code), nvml_code);
+    code = patience_s > 0.0 ? open_apart(library, count, patience_s, list, out_error)
+                            : open_here(library, count, list, out_error);
+    for (size_t i = before; i < list->count; i++)
+        denied += list->devices[i].info.denied;
     if (code == 0 && denied > 0)
         code = error_set(
             out_error, FLY_EPERM,
             "%u of %u GPUs may not be opened; unless a scheduler or a container keeps them from you "
             "on purpose, 'sudo chmod a+rw /dev/nvidia*' opens them",
             denied, count);
+    return code;
+}
+
+static int nvml_open(const struct device_options *options, struct device_list *list,
+                     struct fly_error *out_error)
+{
+    struct nvml_library *library;
+    int code = nvml_library_open(options->nvml_path, &library, out_error);
+
+    if (code < 0)
+        return code;
+    code = options->only_pci != NULL ? open_only(library, options->only_pci, list, out_error)
+                                     : open_all(library, options->patience_s, list, out_error);
+    nvml_library_release(library);
     return code;
 }
 

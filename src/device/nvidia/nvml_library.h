@@ -2,6 +2,7 @@
 #ifndef FLYBALL_DEVICE_NVIDIA_NVML_LIBRARY_H
 #define FLYBALL_DEVICE_NVIDIA_NVML_LIBRARY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -37,6 +38,8 @@
       "nvmlDeviceGetHandleByIndex")                                                                          \
     X(driver_version, false, nvmlSystemGetDriverVersion, "nvmlSystemGetDriverVersion")                       \
     X(handle_by_uuid, false, nvmlDeviceGetHandleByUUID, "nvmlDeviceGetHandleByUUID")                         \
+    X(handle_by_pci, false, nvmlDeviceGetHandleByPciBusId_v2, "nvmlDeviceGetHandleByPciBusId_v2",            \
+      "nvmlDeviceGetHandleByPciBusId")                                                                       \
     X(name, false, nvmlDeviceGetName, "nvmlDeviceGetName")                                                   \
     X(uuid, false, nvmlDeviceGetUUID, "nvmlDeviceGetUUID")                                                   \
     X(minor, false, nvmlDeviceGetMinorNumber, "nvmlDeviceGetMinorNumber")                                    \
@@ -109,7 +112,7 @@ struct nvml_calls {
 struct nvml_library {
     struct nvml_calls call;
     struct shared_object object;
-    size_t users;                    /* number of users; the last one releases it */
+    atomic_size_t users;             /* number of users; the last one releases it */
     pid_t owner;                     /* the process that initialised it */
     bool emulated;                   /* it is an emulator's library */
     char driver[NVML_VERSION_BYTES]; /* the version; empty if unknown */
@@ -124,8 +127,8 @@ struct nvml_library {
 int nvml_library_open(const char *path, struct nvml_library **out_library, struct fly_error *out_error);
 
 /*
- * Gives up one use; the last one shuts the library down and frees it. After fork the child only
- * frees its memory, since it shares the driver with its parent.
+ * Gives up one use, by any thread; the last one shuts the library down and frees it. After fork the child
+ * only frees its memory, since it shares the driver with its parent.
  */
 void nvml_library_release(struct nvml_library *library);
 

@@ -63,7 +63,8 @@ static void take_list(struct watch *watch, struct generation *made)
 {
     for (size_t i = 0; i < made->list.count; i++) {
         const struct device *device = &made->list.devices[i];
-        struct place *place = device->info.denied ? NULL : place_of(watch, &device->info);
+        bool passed_over = device->info.denied || device->info.silent;
+        struct place *place = passed_over ? NULL : place_of(watch, &device->info);
 
         if (place == NULL || place->device != NULL)
             continue;
@@ -85,11 +86,27 @@ static bool wants_open(const struct watch *watch)
         if (watch->places[i].known && watch->places[i].device == NULL)
             return true;
     }
-    return watch->gpu_count == 0;
+    return watch->gpu_count == 0 || watch->silent_count > 0;
 }
 
-static void no_device(const struct device_list *list, char why[MESSAGE_MAX])
+static size_t count_silent(const struct device_list *list)
 {
+    size_t count = 0;
+
+    for (size_t i = 0; i < list->count; i++)
+        count += list->devices[i].info.silent;
+    return count;
+}
+
+/* Says why not all GPUs are open; "" if they are. */
+static void say_why(const struct device_list *list, char why[MESSAGE_MAX])
+{
+    size_t silent = count_silent(list), count = device_list_count(list, DEVICE_GPU);
+
+    if (silent > 0)
+        snprintf(why, MESSAGE_MAX, "%zu of %zu GPUs do not answer their driver", silent, count);
+    if (count > 0)
+        return;
     snprintf(why, MESSAGE_MAX, "no driver of a GPU answers");
     for (size_t i = 0; i < list->report_count; i++) {
         const struct backend_report *report = &list->reports[i];
@@ -115,13 +132,14 @@ static void open_driver(struct watch *watch)
         code = watch->options.open_list(watch->options.devices, &made->list, &error);
     if (code < 0)
         snprintf(why, sizeof why, "%.300s", error.text);
-    else if (device_list_count(&made->list, DEVICE_GPU) == 0)
-        no_device(&made->list, why);
+    else
+        say_why(&made->list, why);
     pthread_mutex_lock(&watch->lock);
     if (code < 0) {
         free(made);
     } else {
         watch->open_lists++;
+        watch->silent_count = count_silent(&made->list);
         generation_use(made);
         if (!watch->released && !watch->closing)
             take_list(watch, made);
@@ -134,8 +152,10 @@ static void open_driver(struct watch *watch)
     memcpy(watch->why, why, sizeof why);
     before = watch->gpu_count;
     pthread_mutex_unlock(&watch->lock);
-    if (why[0] != '\0')
+    if (why[0] != '\0' && before == 0)
         watch_tell(watch, true, "no GPU is watched: %s; it is tried again", why);
+    else if (why[0] != '\0')
+        watch_tell(watch, true, "%zu GPUs are watched; %s; it is tried again", before, why);
     else
         watch_tell(watch, false, "%zu GPUs are watched", before);
     pthread_mutex_lock(&watch->lock);

@@ -213,7 +213,7 @@ static void write_labels(const struct place *place, char labels[WATCH_LABELS_MAX
 
     buffer_init(&text, WATCH_LABELS_MAX - 1);
     if (info->kind == DEVICE_GPU)
-        buffer_printf(&text, "gpu=\"%zu\"", (size_t)(place - place->watch->places));
+        buffer_printf(&text, "gpu=\"%u\"", place->info.index);
     else
         buffer_printf(&text, "package=\"%u\"", info->index);
     add_label(&text, "uuid", info->uuid);

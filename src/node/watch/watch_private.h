@@ -50,6 +50,7 @@ struct watch {
     bool keeper_ended;
     struct generation *ended; /* to be closed by the keeper, linked */
     unsigned open_lists;
+    size_t silent_count;   /* GPUs that did not answer when the driver was opened last */
     char why[MESSAGE_MAX]; /* why there is no device; "" if some are open */
     struct place places[PLACES_MAX];
     size_t gpu_count, cpu_count;
