@@ -152,11 +152,12 @@ class Round:
     def another_turns(self):
         """
         Another program sets a limit or a clock, which wins and stays; no client asks for that GPU any more. No driver tells where a
-        clock is locked, so a lease that has locked it lifts the other's lock, too.
+        clock is locked, so a lease that has locked it lifts the other's lock, too, also if a reset has lifted its own.
         """
         machine, gpu = self.machine, self.draw.randrange(self.machine.gpus)
         self.hush(gpu)
-        if self.draw.random() < 0.75 or machine.watcher.standing()[gpu][1] != FREE:
+        clocked = any(clocks != FREE for _, _, clocks in machine.watcher.history[gpu])
+        if self.draw.random() < 0.75 or clocked:
             limit_w = self.draw.choice((122.5, 222.5, 322.5, 377.5))
             machine.allowed_w[gpu].add(limit_w)
             at = machine.watcher.tell(f"limit {gpu} {limit_w}")
