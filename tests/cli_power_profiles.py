@@ -213,7 +213,7 @@ def test_versions():
         lay(2, "workload_profiles 0 2 x")
         result = power("restore")
         tap.equal((result.returncode, entries()), (65, []), result.stderr)
-        path = lay(3, "warp_factor 9 9 9")
+        path = lay(4, "warp_factor 9 9 9")
         result = power("restore")
         tap.equal((result.returncode, entries()), (74, ["turned2"]), result.stderr)
         tap.contains(result.stderr, "is of a newer version of Flyball, and stays")
