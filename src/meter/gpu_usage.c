@@ -104,6 +104,7 @@ static const struct shape_field line_rows[] = {
     {SHAPE_AT(usage_line, serial), SHAPE_IS_U64(0, INT64_MAX), .need = SHAPE_OPTIONAL},
     UNKNOWN("idle_w", usage_line, , idle_w),
     WHOLE("ended_uj", usage_line, , ended_uj),
+    WHOLE("left_out_uj", usage_line, , left_out_uj),
     ROW_ROWS(usage_line, row.),
 };
 const struct shape shape_usage_line = {SHAPE_OF(usage_line, line_rows), .defaults = &no_line};

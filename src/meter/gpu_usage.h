@@ -69,13 +69,15 @@ struct usage {
 /* A line of the record: a row, or a GPU, as it was at that time. */
 struct usage_line {
     const char *schema; /* USAGE_LINE_SCHEMA */
-    const char *what;   /* "row": the row so far; "end": the row at its end; "gpu": the whole GPU */
+    const char *what;   /* "row": the row so far; "end": the row at its end; "gpu": the whole GPU; "series":
+                         * what an owner's series of Prometheus has */
     int64_t unix_ms;
     const char *boot;     /* the machine's boot id */
     uint64_t start_ticks; /* of the process, since the boot; 0: unknown */
     uint64_t serial;      /* rises from one end to the next; of a GPU: the last end that ended_uj has */
     double idle_w;        /* of a GPU; as in usage_gpu */
     int64_t ended_uj;     /* of a GPU: sum of the rows that ended and are in this file no more */
+    int64_t left_out_uj;  /* of a GPU: energy of owners without a series */
     struct usage_row row; /* of a GPU: gpu, uuid, and the sum of all its rows */
 };
 #define USAGE_LINE_SCHEMA "flyball.usage.line/1"

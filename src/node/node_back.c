@@ -113,6 +113,8 @@ static void write_figures(void *self, struct buffer *text)
     struct back *back = self;
 
     watch_write_metrics(back->daemon->watch, text);
+    if (back->daemon->share != NULL)
+        share_write_metrics(back->daemon->share, text);
     node_figures_write(back->daemon, text);
 }
 

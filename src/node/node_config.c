@@ -97,7 +97,8 @@ static int take_entry(void *data, const struct config_entry *entry, struct fly_e
     if (entry->section[0] == '\0' || is_section(entry->section))
         return 0;
     return error_set(out_error, FLY_ECONFIG,
-                     "%s:%zu: there is no section '%.100s'; expected [server], [watch], [devices], [lease], "
+                     "%s:%zu: there is no section '%.100s'; expected [server], [watch], [attribution], "
+                     "[devices], [lease], "
                      "[rights], [log] or [rule NAME]",
                      reading->path, entry->line, entry->section);
 }

@@ -117,6 +117,24 @@ static int open_leases(struct daemon *daemon, struct fly_error *out_error)
     return leases_open(&with_audit, &daemon->leases, out_error);
 }
 
+static int open_share(struct daemon *daemon, struct fly_error *out_error)
+{
+    const struct config *config = daemon->config;
+    const struct share_options options = {
+        .watch = daemon->watch,
+        .poll_s = config_real(config, KEY_ATTRIBUTION_POLL),
+        .keep_s = config_real(config, KEY_ATTRIBUTION_KEEP),
+        .series = (size_t)config_integer(config, KEY_ATTRIBUTION_SERIES),
+        .state = config_text(config, KEY_STATE),
+        .root = config_text(config, KEY_SYSFS_ROOT),
+        .tell = tell_watched,
+    };
+
+    if (!config_flag(config, KEY_ATTRIBUTION_ENABLED))
+        return 0;
+    return share_open(&options, &daemon->share, out_error);
+}
+
 static struct admit_rules rules_of(const struct config *config)
 {
     struct admit_rules rules = {.proof = config_flag(config, KEY_RIGHTS_PROOF),
@@ -210,6 +228,7 @@ static int open_routes(struct daemon *daemon, struct fly_error *out_error)
                                             .admit = daemon->admit,
                                             .leases = daemon->leases,
                                             .streams = daemon->streams,
+                                            .share = daemon->share,
                                             .leased = daemon->hands,
                                             .release = release,
                                             .resume = resume,
@@ -232,6 +251,8 @@ int daemon_open(const struct config *config, struct daemon *out_daemon, struct f
     daemon->hands = code == 0 ? count_hands(daemon->watch) : 0;
     if (code == 0)
         code = open_leases(daemon, out_error);
+    if (code == 0)
+        code = open_share(daemon, out_error);
     if (code == 0)
         code = open_routes(daemon, out_error);
     if (code < 0) {
@@ -257,6 +278,8 @@ int daemon_reload(struct daemon *daemon, const struct config *config, struct fly
         code = admit_renew(daemon->admit, &rules, out_error);
     if (code < 0)
         return code;
+    if (daemon->share != NULL)
+        share_keep(daemon->share, config_real(config, KEY_ATTRIBUTION_KEEP));
     leases_rule(daemon->leases, (enum lease_rule)config_choice(config, KEY_LEASE_RULE));
     set_bounds(daemon);
     return 0;
@@ -275,6 +298,7 @@ void daemon_close(struct daemon *daemon, double most_s)
     leases_close(daemon->leases, most_s);
     node_v1_close(daemon->v1);
     sample_streams_free(daemon->streams);
+    share_close(daemon->share);
     admit_close(daemon->admit);
     if (daemon->audit != NULL)
         audit_close(daemon->audit);

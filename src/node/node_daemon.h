@@ -7,16 +7,17 @@
 #include "node/admit/admit.h"
 #include "node/lease/leases.h"
 #include "node/node_config.h"
-#include "node/public/node_public.h"
 #include "node/own_energy.h"
+#include "node/public/node_public.h"
+#include "node/share/share.h"
 #include "node/stream/sample_stream.h"
 #include "node/v1/node_v1.h"
 #include "node/watch/watch.h"
 
 /*
  * The parts of the running daemon, opened in the order in which they need each other: the watch of
- * the GPUs, the audit log, the leases, who may do what, and the routes. The server (node_back.h)
- * stands in front of them.
+ * the GPUs, the audit log, the leases, who uses what, who may do what, and the routes. The server
+ * (node_back.h) stands in front of them.
  *
  *     code = daemon_open(config, &daemon, out_error);
  *     while (nobody wants it to stop)
@@ -38,6 +39,7 @@ struct daemon {
     size_t hands; /* GPUs that can be leased, from place 0 on */
     struct admit *admit;
     struct sample_streams *streams;
+    struct share *share; /* NULL: nobody keeps account */
     struct node_v1 *v1;
     struct node_public *public;
     struct own_energy own;

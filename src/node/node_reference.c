@@ -175,9 +175,9 @@ void node_reference_markdown(struct buffer *out)
 
 void node_reference_quantities(struct buffer *out)
 {
-    static const struct quantities *const tables[] = {&watch_quantities,   &node_gpu_quantities,
-                                                      &node_quantities,    &own_energy_quantities,
-                                                      &traffic_quantities, &process_quantities};
+    static const struct quantities *const tables[] = {
+        &watch_quantities,      &share_quantities,   &node_gpu_quantities, &node_quantities,
+        &own_energy_quantities, &traffic_quantities, &process_quantities};
 
     help_quantities_tables(tables, sizeof tables / sizeof tables[0], out);
 }

@@ -73,9 +73,9 @@ static void add_row(struct ledger_row *to, const struct ledger_row *from)
     to->half_width_uj += from->half_width_uj;
     to->time_s += from->time_s;
     to->shared_s += from->shared_s;
+    to->told_uj += from->told_uj;
     if (to->began_unix_ms == 0 || (from->began_unix_ms != 0 && from->began_unix_ms < to->began_unix_ms))
         to->began_unix_ms = from->began_unix_ms;
-    to->used = true;
 }
 
 void ledger_resume_row(struct ledger *ledger, struct ledger_row *row, const struct ledger_row *saved)

@@ -55,9 +55,9 @@ struct ledger_row {
     uint64_t memory_bytes; /* now; UINT64_MAX: unknown */
     int64_t began_unix_ms; /* first seen there; 0: never */
     int64_t ended_unix_ms; /* seen there no more; 0: it is there */
-    int64_t told_uj;       /* for the caller */
-    uint32_t group;        /* likewise */
-    bool used;             /* since the last look; for the caller to see what changed */
+    int64_t told_uj;       /* part of it that the caller has told somebody of */
+    uint32_t group;        /* for the caller */
+    bool logged;           /* for the caller */
 };
 
 /* Energy of several processes that could not be told apart. */

@@ -133,7 +133,6 @@ static void credit(struct ledger *ledger, struct ledger_row *row, const struct s
     row->half_width_uj += part->half_width_uj;
     row->time_s += part->time_s;
     row->power_w = duration_s > 0.0 ? (double)part->energy_uj * 1e-6 / duration_s : NAN;
-    row->used = true;
     ledger->energy_uj += part->energy_uj;
 }
 
@@ -215,7 +214,6 @@ static void note_present(struct ledger *ledger, const struct ledger_look *look, 
         row->ended_unix_ms = look->unix_ms;
         row->power_w = NAN;
         row->memory_bytes = UINT64_MAX;
-        row->used = true;
     }
     for (size_t i = 0; i < count; i++) {
         struct ledger_row *row = ledger_row_of(ledger, now[i].process);

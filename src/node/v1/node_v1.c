@@ -25,6 +25,7 @@ static const struct {
     {"DELETE", "/v1/leases/{id}", v1_end_lease, true},
     {"POST", "/v1/leases/{id}/renew", v1_renew_lease, true},
     {"GET", "/v1/stream", v1_open_stream, false},
+    {"GET", "/v1/usage", v1_show_usage, true}, /* for nobody, but its rows may be many */
     {"POST", "/v1/release", v1_release, true},
     {"POST", "/v1/resume", v1_resume, true},
 };

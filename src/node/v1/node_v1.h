@@ -10,6 +10,7 @@
 #include "node/admit/admit.h"
 #include "node/lease/leases.h"
 #include "node/stream/sample_stream.h"
+#include "node/share/share.h"
 #include "node/watch/watch.h"
 
 /*
@@ -32,6 +33,7 @@ struct node_v1_options {
     struct admit *admit;
     struct leases *leases;
     struct sample_streams *streams;
+    struct share *share; /* NULL: nobody keeps account */
     size_t leased; /* GPUs that the leases know, from place 0 on */
 
     /*

@@ -27,7 +27,7 @@ typedef int v1_route_fn(struct v1_exchange *exchange);
 
 v1_route_fn v1_list_gpus, v1_show_gpu;
 v1_route_fn v1_list_leases, v1_grant_lease, v1_change_lease, v1_end_lease, v1_renew_lease;
-v1_route_fn v1_open_stream;
+v1_route_fn v1_open_stream, v1_show_usage;
 v1_route_fn v1_release, v1_resume;
 
 /* Reads the body by a shape into `out_struct`. */

@@ -176,6 +176,17 @@ void watch_gpu_info(struct watch *watch, size_t gpu, struct device_info *out_inf
     *out_info = device.info;
 }
 
+void watch_raise(struct watch *watch, size_t gpu, int64_t energy_uj)
+{
+    struct place *place;
+
+    pthread_mutex_lock(&watch->lock);
+    place = place_at(watch, gpu);
+    if (place != NULL && place->total.energy_uj < energy_uj)
+        place->total.energy_uj = energy_uj;
+    pthread_mutex_unlock(&watch->lock);
+}
+
 int place_check_fresh(const struct place *place, struct fly_error *out_error)
 {
     const struct watch *watch = place->watch;

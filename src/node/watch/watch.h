@@ -94,6 +94,12 @@ void watch_gpu_info(struct watch *watch, size_t gpu, struct device_info *out_inf
 void watch_look(struct watch *watch, size_t gpu, struct watch_device *out_device);
 
 /*
+ * Raises a total to what somebody else has on record as counted, if it is less: after a crash the file of
+ * totals may be older. Does not lower it.
+ */
+void watch_raise(struct watch *watch, size_t gpu, int64_t energy_uj);
+
+/*
  * Gives the newest sample. FLY_ENOTFOUND for a place without a device; FLY_EREAD, with why, while the
  * device does not answer: it hangs, was lost, or the driver was released.
  */
