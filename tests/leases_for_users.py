@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import tap
 from node_machine import SOCKET, audit
 from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, NOBODY, SANITIZED, WHERE, emulator, entries, guard_of,
                            limits, wait_for)
-from ways_machine import ROOT, USER, locked_machine, power, start, tune
+from ways_machine import ROOT, USER, journal, locked_machine, power, start, tune
 
 AT = {"FLYBALL_KNOB_DAEMON": str(SOCKET)}
 USERS_RULE = f"[rule user]\nfor = user:{NOBODY}\nallow = control\n"
@@ -74,7 +75,8 @@ def leased(*settings, gpus=2, rules=USERS_RULE, **keywords):
 
 def user_session(*arguments):
     session = start("set", *arguments, environment=AT)
-    wait_for(lambda: limits() == [int(arguments[0])] * len(limits()), "the session has turned")
+    written = f"{arguments[0]}000 {arguments[0]}000 "
+    wait_for(lambda: journal().count(written) == len(limits()), "the session has turned and written it down")
     return session
 
 
@@ -259,6 +261,11 @@ print(got, flush=True)
 """
 
 
+def ready(stream):
+    """Whether there is a line to read, which is waited for."""
+    return bool(select.select([stream], [], [], 60)[0])
+
+
 def test_a_listener_who_is_not_trusted():
     """Anybody may put a socket of his own into a directory of his; the token does not go there."""
     place = HOME / "open" / "socket"
@@ -273,7 +280,9 @@ def test_a_listener_who_is_not_trusted():
                 if named is not None:
                     ways["FLYBALL_KNOB_DAEMON_USER"] = named
                 result = power("set", 150, "--require", "--", "true", environment=ways)
-                tap.equal(result.returncode != 0, True)
+                told = ready(listener.stdout)
+                listener.kill()
+                tap.equal((told, result.returncode != 0), (True, True), result.stderr)
                 tap.equal(f"user {NOBODY} listens at '{place}', who is not trusted" in result.stderr, not sent, result.stderr)
                 tap.equal("a.secret.token" in listener.stdout.readline(), sent, named)
         result = power("set", 150, "--require", "--", "true", environment={**AT, "FLYBALL_KNOB_DAEMON_USER": "nobody of that name"})
@@ -284,7 +293,8 @@ def test_tuning():
     """flyball run --tune goes through the daemon by itself."""
     with leased("--sensor", "exact", "--counter-period-ms", "0", gpus=1):
         talk, report = tune(AT, lambda: limits()[0] < DEFAULT_W, "a limit is tried through the daemon")
-        tap.equal((report["state"], report["reason"]), ("searching", "goes on"), talk)
+        # On a busy machine the search may be over before the limit is seen.
+        tap.equal((report["state"] in ("searching", "checking", "keeping"), report["reason"]), (True, "goes on"), talk)
 
 
 # Runs a program where /run holds the daemon's socket at its usual place, as a user.
