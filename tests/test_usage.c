@@ -7,7 +7,6 @@
 
 #include "job/core/job_record.h"
 #include "job/past/usage.h"
-#include "job/past/usage_balance.h"
 
 enum { LOG_MAX = 4096, S = 1000000 };
 
@@ -346,6 +345,39 @@ static void test_counts(void **state)
 
 /* However few trials are held at a time, the sums are the same: many run side by side, and end in disorder.
  */
+/* Who has other figures of the same GPUs asks this, so as to count nothing twice. */
+static void test_held(void **state)
+{
+    static const struct {
+        const char *uuid, *host;
+        double from_s, to_s;
+        bool held;
+    } cases[] = {
+        {"GPU-a", "node1", 1000, 1100, true},  {"GPU-a", "", 900, 1001, true},
+        {"GPU-a", "other", 1050, 1060, true}, /* a UUID is one GPU's, wherever it is */
+        {"GPU-a", "node1", 500, 990, false},   {"GPU-a", "node1", 1210, 1390, false},
+        {"GPU-b", "node1", 1000, 1100, false}, /* not of the first trial, which named all it had */
+        {"GPU-b", "node1", 1500, 1510, true}, /* the second one has a GPU on that host that it did not name */
+        {"GPU-b", "node2", 1500, 1510, false}, {"GPU-b", "", 1500, 1510, true},
+        {"GPU-b", "node1", 1900, 1910, false}, {"GPU-x", "node1", 0, 9000, true},
+    };
+    struct added added;
+
+    (void)state;
+    begin(1, "ada", "GPU-a,GPU-c", 1000);
+    epoch(1, 1, 1, 100, 100, 1100);
+    end(1, TRIAL_REACHED, JOB_STOP_NONE, 200, 200, 1200);
+    begin(2, "bob", "GPU-d", 1400);
+    end(2, TRIAL_REACHED, JOB_STOP_NONE, 200, 200, 1600);
+    added = add_up(USAGE_USER, 0, 4000, 0);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        if (usage_has_held(added.usage, cases[i].uuid, cases[i].host, (int64_t)(cases[i].from_s * S),
+                           (int64_t)(cases[i].to_s * S)) != cases[i].held)
+            fail_msg("%s on %s from %g s to %g s", cases[i].uuid, cases[i].host, cases[i].from_s,
+                     cases[i].to_s);
+    usage_free(added.usage);
+}
+
 static void test_few_slots(void **state)
 {
     static const size_t slots[] = {1, 3, 7, 64};
@@ -426,47 +458,6 @@ static void test_unknown_logs(void **state)
     }
 }
 
-/* ---- meters ---- */
-
-static void test_balance(void **state)
-{
-    static const struct usage_row rows[] = {
-        {"GPU-a", "Test GPU", {.energy_j = 100, .gpu_time_s = 10}},
-        {"GPU-b", "Test GPU", {.energy_j = 30, .gpu_time_s = 10}},
-        {"", "Test GPU", {.energy_j = 5, .gpu_time_s = 1}},
-        {"", "Other GPU", {.energy_j = 2, .gpu_time_s = 1}},
-    };
-    static const struct usage_meter meters[] = {{"GPU-c", "node2", "", 40, 100},
-                                                {"GPU-a", "node1", "Test GPU", 160, 100}};
-    static const struct {
-        const char *name;
-        size_t meters;
-        double energy_j, gpu_time_s;
-    } by_gpu[] = {{"", 0, -7, -2}, {"GPU-a", 1, 60, 90}, {"GPU-b", 0, -30, -10}, {"GPU-c", 1, 40, 100}};
-    struct usage_balance balance;
-    struct fly_error error;
-    double sum = 137;
-
-    (void)state;
-    assert_int_equal(usage_balance_make(USAGE_GPU, rows, 4, meters, 2, &balance, &error), 0);
-    assert_int_equal(balance.count, COUNT(by_gpu));
-    for (size_t i = 0; i < balance.count; i++) {
-        assert_string_equal(balance.remainders[i].name, by_gpu[i].name);
-        assert_int_equal(balance.remainders[i].meters, by_gpu[i].meters);
-        check_double(balance.remainders[i].energy_j, by_gpu[i].energy_j);
-        check_double(balance.remainders[i].gpu_time_s, by_gpu[i].gpu_time_s);
-        sum += balance.remainders[i].energy_j;
-    }
-    check_double(sum, balance.metered_j);
-    check_double(balance.metered_j, 200);
-    usage_balance_deinit(&balance);
-    assert_int_equal(usage_balance_make(USAGE_USER, rows, 4, meters, 2, &balance, &error), 0);
-    assert_int_equal(balance.count, 1);
-    check_double(balance.remainders[0].energy_j, 63);
-    assert_int_equal(balance.remainders[0].meters, 2);
-    usage_balance_deinit(&balance);
-}
-
 static int shut_log(void **state)
 {
     return clear(state);
@@ -480,9 +471,9 @@ int main(void)
         cmocka_unit_test_setup(test_late_and_drifting, clear),
         cmocka_unit_test_setup(test_keys, clear),
         cmocka_unit_test_setup(test_counts, clear),
+        cmocka_unit_test_setup(test_held, clear),
         cmocka_unit_test_setup(test_few_slots, clear),
         cmocka_unit_test_setup(test_unknown_logs, clear),
-        cmocka_unit_test_setup_teardown(test_balance, clear, shut_log),
     };
 
     return cmocka_run_group_tests(tests, NULL, shut_log);

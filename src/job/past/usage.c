@@ -19,6 +19,7 @@ int usage_new(const struct usage_options *options, struct usage **out_usage, str
     name_index_init(&usage->names, USAGE_ROWS_MAX);
     name_index_init(&usage->gpus, USAGE_ROWS_MAX);
     name_index_init(&usage->texts, 2 * USAGE_ROWS_MAX);
+    name_index_init(&usage->held_names, 2 * USAGE_ROWS_MAX);
     usage->slots = calloc(usage->options.slots, sizeof usage->slots[0]);
     if (usage->slots == NULL) {
         usage_free(usage);
@@ -42,6 +43,8 @@ void usage_free(struct usage *usage)
     name_index_deinit(&usage->names);
     name_index_deinit(&usage->gpus);
     name_index_deinit(&usage->texts);
+    name_index_deinit(&usage->held_names);
+    free(usage->held);
     free(usage);
 }
 
@@ -105,6 +108,7 @@ int usage_spend(struct usage *usage, struct usage_trial *trial, const struct usa
 
     if (within <= 0.0)
         return 0;
+    usage_note_held(usage, trial, piece);
     for (size_t i = 0; i < trial->part_count; i++) {
         const struct usage_part *part = &trial->parts[i];
 
@@ -212,9 +216,13 @@ static int part_gpus(struct usage *usage, struct usage_trial *trial, const char 
         char *uuid = strsep(&rest, ",");
 
         code = take_place(usage, uuid, model, host, out_error);
+        if (code == 0)
+            code = usage_hold(usage, trial, uuid, host, out_error);
         if (code == 0 && by_gpu)
             code = add_part(usage, trial, uuid, model, 1.0 / all, out_error);
     }
+    if (code == 0 && (double)named < all)
+        code = usage_hold(usage, trial, "", host, out_error);
     if (code == 0 && by_gpu && (double)named < all)
         code = add_part(usage, trial, "", model, (all - (double)named) / all, out_error);
     return code;
@@ -231,7 +239,7 @@ int usage_part_attempt(struct usage *usage, struct usage_trial *trial, const cha
 
     if (parts != NULL)
         trial->parts = parts;
-    trial->part_count = 0;
+    trial->part_count = trial->held_count = 0;
     if (parts == NULL || gpus == NULL) {
         free(gpus);
         return error_no_memory(out_error);

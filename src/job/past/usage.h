@@ -33,11 +33,13 @@ enum {
     USAGE_ROWS_MAX = 65536,
     USAGE_SLOTS = 16384, /* newest trials of a job that are held; for others the log is read once more */
     USAGE_REVISITS_MAX = 1 << 20, /* trials for which it is */
+    USAGE_MOMENTS = 1024,         /* parts of the period that usage_has_held tells apart */
 };
 
 struct usage_options {
     enum usage_key key;
     int64_t since_us, until_us; /* since 1970; from, and before */
+    int64_t ends_us;            /* about where it ends, for usage_has_held; 0: at until_us */
     size_t slots;               /* 0: USAGE_SLOTS */
 };
 
@@ -83,5 +85,13 @@ const struct usage_sums *usage_total(const struct usage *usage);
 /* The host of the last attempts on that GPU; "": there were none. */
 const char *usage_host_of(const struct usage *usage, const char *uuid);
 const char *usage_model_of(const struct usage *usage, const char *uuid);
+
+/*
+ * Returns whether the logs may have told, for any moment from one to another, what that GPU took: a trial
+ * held it, or held GPUs on that host whose UUIDs are not on record. `host` "" stands for any. True rather
+ * than false where it is not sure: moments are told apart only by a part of the period.
+ */
+bool usage_has_held(const struct usage *usage, const char *uuid, const char *host, int64_t from_us,
+                    int64_t to_us);
 
 #endif

@@ -14,6 +14,13 @@ struct place {
     const char *model;
 };
 
+enum { USAGE_MOMENT_WORDS = USAGE_MOMENTS / 64 };
+
+/* In which parts of the period trials held a GPU: a bit for each. */
+struct held {
+    uint64_t moments[USAGE_MOMENT_WORDS];
+};
+
 struct usage {
     struct usage_options options;
     struct name_index names; /* of the rows */
@@ -26,8 +33,11 @@ struct usage {
     struct name_index gpus;
     struct place *places; /* owned; per GPU */
     size_t place_capacity;
-    struct name_index texts;   /* hosts and models */
-    struct usage_trial *slots; /* owned; trials by their number modulo the count */
+    struct name_index texts;      /* hosts and models */
+    struct usage_trial *slots;    /* owned; trials by their number modulo the count */
+    struct name_index held_names; /* UUIDs, and "" with hosts */
+    struct held *held;            /* owned; by their numbers */
+    size_t held_capacity;
 };
 
 /* Stores a text that lives as long as the usage. */
@@ -44,6 +54,13 @@ int usage_part_attempt(struct usage *usage, struct usage_trial *trial, const cha
  */
 int usage_spend(struct usage *usage, struct usage_trial *trial, const struct usage_piece *piece, bool added,
                 struct fly_error *out_error);
+
+/* Adds a GPU to those that the attempt holds; "": GPUs whose UUIDs are not on record. */
+int usage_hold(struct usage *usage, struct usage_trial *trial, const char *uuid, const char *host,
+               struct fly_error *out_error);
+
+/* Notes that the attempt held its GPUs during the piece. */
+void usage_note_held(struct usage *usage, const struct usage_trial *trial, const struct usage_piece *piece);
 
 /* Counts the trial once in its rows (1), or takes that back (-1). */
 void usage_count(struct usage *usage, const struct usage_trial *trial, int times);

@@ -11,6 +11,7 @@ void usage_trial_deinit(struct usage_trial *trial)
 {
     free(trial->parts);
     free(trial->touched);
+    free(trial->held);
     *trial = (struct usage_trial){.number = 0};
 }
 

@@ -24,6 +24,8 @@ struct usage_trial {
     uint32_t attempt;
     struct usage_part *parts; /* owned; of the attempt */
     size_t part_count;
+    size_t *held; /* owned; of the attempt: numbers of its GPUs, as usage_hold gives them */
+    size_t held_count, held_capacity;
     int64_t attempt_us;   /* when the attempt began */
     int64_t known_us;     /* up to when it is known what the trial took */
     double past_energy_j; /* of earlier attempts */
