@@ -16,7 +16,7 @@ import subprocess
 import node_machine
 import tap
 from node_machine import SOCKET, audit
-from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, NOBODY, SANITIZED, WHERE, emulator, entries, guard_of,
+from power_machine import (BUILT, CLEAN, DEFAULT_W, DRIVER, EMULATOR, FLYBALL, HOME, KNOBS, NOBODY, SANITIZED, WHERE, emulator, entries, guard_of,
                            limits, wait_for)
 from ways_machine import ROOT, USER, journal, locked_machine, power, start, tune
 
@@ -295,6 +295,44 @@ def test_tuning():
         talk, report = tune(AT, lambda: limits()[0] < DEFAULT_W, "a limit is tried through the daemon")
         # On a busy machine the search may be over before the limit is seen.
         tap.equal((report["state"] in ("searching", "checking", "keeping"), report["reason"]), (True, "goes on"), talk)
+
+
+# A tuner, or a session of a recurring job, until it has set the lowest limit; then the limits that it has set.
+TUNER = """
+import time, flyball
+with flyball.Tuner(flyball.Monitor(), objective="lowest-limit", limits_w=[400, 200], warmup_steps=1, profile_steps=5) as tuner:
+    while tuner.state not in ("settled", "stopped"):
+        tuner.step_begin()
+        time.sleep(0.0005)
+    print(tuner.report.text or tuner.report.limit_w)
+"""
+SESSION = """
+import flyball
+with flyball.Session("job", default=64, max_epochs=1, limits_w=[200], store="jobs.sqlite", wait_s=60) as session:
+    for _ in session.steps(range(3)):
+        pass
+    print(session.status.limit_text or session.status.limit_w)
+"""
+
+
+def test_python():
+    """The package's Tuner and Session, with nothing said but where the daemon is."""
+    package = pathlib.Path(os.environ.get("FLYBALL_TEST_PYTHON", pathlib.Path(BUILT).parent / "python"))
+    place = HOME / "open"
+    place.mkdir(exist_ok=True)
+    place.chmod(0o777)
+    environment = {**CLEAN, **AT, "HOME": str(place), "PYTHONPATH": str(package), "LD_LIBRARY_PATH": str(DRIVER.parent),
+                   "FLYBALL_GUARD": str(pathlib.Path(FLYBALL).parent / "flyball-guard")}
+    if subprocess.run(["python3", "-c", "import flyball; flyball.Monitor"], env=environment, capture_output=True, check=False, **USER).returncode != 0:
+        raise tap.Skip("the package is not built, or another user cannot read it")
+    for program in (TUNER, SESSION):
+        with leased("--ideal", "--counter-period-ms", "0", "--settle-ms", "0.001", gpus=1):
+            emulator("set", "--load-w", 300)
+            result = subprocess.run(["python3", "-c", program], env=environment, cwd=place, capture_output=True, text=True, timeout=120,
+                                    check=False, **USER)
+            tap.equal((result.returncode, result.stdout), (0, "200.0\n"), result.stderr)
+            back("the program has ended")
+            tap.equal({line["uid"] for line in audit() if line["what"] == "turn"}, {NOBODY})
 
 
 # Runs a program where /run holds the daemon's socket at its usual place, as a user.
