@@ -15,6 +15,13 @@ const char *usage_kind_word(enum usage_kind kind)
     return kind_words[kind];
 }
 
+const char *usage_source_word(bool emulated, bool estimated)
+{
+    if (emulated)
+        return "emulated";
+    return estimated ? "estimated" : "measured";
+}
+
 /* The members of a row, within a struct that has them behind `in`: "" for the row itself. */
 /* clang-format off */
 #define NAMED(title, type, in, member) SHAPE_AT_AS(title, type, in member)
@@ -102,6 +109,7 @@ static const struct shape_field line_rows[] = {
     {SHAPE_AT(usage_line, start_ticks), SHAPE_IS_U64(0, INT64_MAX), .need = SHAPE_OPTIONAL,
      .null = SHAPE_ZERO},
     {SHAPE_AT(usage_line, serial), SHAPE_IS_U64(0, INT64_MAX), .need = SHAPE_OPTIONAL},
+    WORDS("source", usage_line, , source),
     UNKNOWN("idle_w", usage_line, , idle_w),
     WHOLE("ended_uj", usage_line, , ended_uj),
     WHOLE("left_out_uj", usage_line, , left_out_uj),

@@ -23,6 +23,9 @@ enum usage_kind { USAGE_PROCESS, USAGE_IDLE, USAGE_SHARED, USAGE_UNOBSERVED, USA
 /* Returns "process", "idle", "shared" or "unobserved". */
 const char *usage_kind_word(enum usage_kind kind);
 
+/* Returns "emulated", "estimated" or "measured": what a GPU's figures are. */
+const char *usage_source_word(bool emulated, bool estimated);
+
 enum { USAGE_SHARERS_MAX = 64, USAGE_TEXT_MAX = 4096 };
 
 /* A process on one GPU, or another part of what that GPU drew. */
@@ -69,12 +72,14 @@ struct usage {
 /* A line of the record: a row, or a GPU, as it was at that time. */
 struct usage_line {
     const char *schema; /* USAGE_LINE_SCHEMA */
-    const char *what;   /* "row": the row so far; "end": the row at its end; "gpu": the whole GPU; "series":
-                         * what an owner's series of Prometheus has */
+    const char *what;   /* "row": the row so far; "end": the row at its end; "gpu": the whole GPU, also in
+                         * USAGE_ENDED_FILE from time to time; "series": what an owner's series of
+                         * Prometheus has */
     int64_t unix_ms;
     const char *boot;     /* the machine's boot id */
     uint64_t start_ticks; /* of the process, since the boot; 0: unknown */
     uint64_t serial;      /* rises from one end to the next; of a GPU: the last end that ended_uj has */
+    const char *source;   /* of a GPU, as in usage_gpu; NULL: of a line before there was one */
     double idle_w;        /* of a GPU; as in usage_gpu */
     int64_t ended_uj;     /* of a GPU: sum of the rows that ended and are in this file no more */
     int64_t left_out_uj;  /* of a GPU: energy of owners without a series */

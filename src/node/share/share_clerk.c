@@ -15,6 +15,7 @@
 enum { ENDS_AT_ONCE = 64 };
 
 static const double round_s = 0.25, tidy_s = 1.0;
+static const int64_t mark_ms = 600000;
 
 static int64_t now_unix_ms(void)
 {
@@ -80,9 +81,12 @@ static int put_gpu(struct share_gpu *gpu, int64_t ended_uj, struct buffer *text)
         .energy_uj = gpu->ledger.energy_uj, .power_w = NAN, .memory_bytes = UINT64_MAX};
 
     tell_rest(gpu, USAGE_PROCESS, &all, &line.row);
+    line.source = usage_source_word(gpu->info.emulated, gpu->info.estimated);
     line.idle_w = gpu->ledger.floor_w;
     line.ended_uj = ended_uj;
     line.left_out_uj = gpu->left_out_uj;
+    if (gpu->counted_unix_ms != 0)
+        line.unix_ms = gpu->counted_unix_ms;
     return share_record_put(&line, text, NULL);
 }
 
@@ -252,6 +256,43 @@ void clerk_write_ends(struct share *share)
         write_ends_of(share, share->gpus[i]);
 }
 
+/* ---- marks ---- */
+
+/* A mark is a GPU's total at a moment, so that a reader can tell what was drawn between two. */
+static bool is_due(const struct share_gpu *gpu, bool last)
+{
+    int64_t since_ms = gpu->counted_unix_ms - gpu->marked_unix_ms;
+
+    return gpu->ledger.at.ns != 0 && gpu->counted_unix_ms != 0 && since_ms != 0 &&
+           (last || gpu->marked_unix_ms == 0 || since_ms < 0 || since_ms >= mark_ms);
+}
+
+void clerk_mark(struct share *share, bool last)
+{
+    struct fly_error error = {.text = "out of memory"};
+    struct buffer text;
+    int code = 0;
+
+    if (share->record == NULL)
+        return;
+    buffer_init(&text, WATCH_GPUS_MAX * RECORD_LINE_MAX);
+    for (size_t i = 0; i < share->gpu_count && code == 0; i++) {
+        struct share_gpu *gpu = share->gpus[i];
+
+        if (!is_due(gpu, last))
+            continue;
+        gpu->marked_unix_ms = gpu->counted_unix_ms;
+        code = put_gpu(gpu, 0, &text);
+    }
+    if (text.length > 0) {
+        pthread_mutex_unlock(&share->lock);
+        code = share_record_append(share->record, text.data, text.length, &error);
+        pthread_mutex_lock(&share->lock);
+        note_written(share, code, &error);
+    }
+    buffer_deinit(&text);
+}
+
 /* ---- the thread ---- */
 
 static void *eye(void *state)
@@ -302,6 +343,7 @@ void *share_clerk(void *state)
 
         (void)clerk_meet_gpus(share);
         clerk_write_ends(share);
+        clerk_mark(share, false);
         if (mono_now().ns >= tidy_due.ns) {
             people_tidy(share);
             tidy_due = mono_after_s(mono_now(), tidy_s);

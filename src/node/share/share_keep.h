@@ -16,6 +16,7 @@ void resume_gpu(struct share_gpu *gpu); /* gives a new account what is on record
 bool clerk_meet_gpus(struct share *share);
 void clerk_write_ends(struct share *share);
 void clerk_save(struct share *share);
+void clerk_mark(struct share *share, bool last); /* every ten minutes, at first, and with `last` */
 void *share_clerk(void *state); /* a thread of the share; without the lock */
 
 #endif

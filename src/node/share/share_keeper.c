@@ -167,6 +167,7 @@ void share_close(struct share *share)
         ;
     if (share->clerk_ended) {
         clerk_write_ends(share);
+        clerk_mark(share, true);
         clerk_save(share);
     }
     if (share->holders > 1)

@@ -41,7 +41,7 @@ static void write_series(struct buffer *text, enum family family, const struct s
     buffer_printf(text, "%s{gpu=\"%u\"", families[family].key, info->index);
     write_label(text, "uuid", info->uuid);
     write_label(text, "model", info->name);
-    write_label(text, "source", info->emulated ? "emulated" : info->estimated ? "estimated" : "measured");
+    write_label(text, "source", usage_source_word(info->emulated, info->estimated));
     write_label(text, "kind", kind);
     write_label(text, "user", of->user);
     write_label(text, "training_job", of->training_job);

@@ -68,6 +68,7 @@ struct share_gpu {
     struct ledger ledger;
     struct ledger_row *rows;  /* owned */
     int64_t counted_unix_ms;  /* of the last look; 0: there was none */
+    int64_t marked_unix_ms;   /* of the total that was last written beside the ends; 0: none was */
     struct mono_time failing; /* since when the driver has not said who is there; 0: it has */
     int64_t left_out_uj;      /* of owners without a series, since the record began */
     int64_t ended_uj;         /* of series that ended */

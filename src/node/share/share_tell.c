@@ -159,9 +159,7 @@ static int copy_gpu(struct share_gpu *gpu, struct arena *arena, struct usage_gpu
         .gpu = info->index,
         .uuid = arena_strdup(arena, info->uuid),
         .name = arena_strdup(arena, info->name),
-        .source = info->emulated    ? "emulated"
-                  : info->estimated ? "estimated"
-                                    : "measured",
+        .source = usage_source_word(info->emulated, info->estimated),
         .energy_j = (double)gpu->ledger.energy_uj / 1e6,
         .energy_uj = gpu->ledger.energy_uj,
         .idle_w = gpu->ledger.floor_w,
