@@ -81,6 +81,10 @@ TURNS = (
     ("/gpu/reset_gpu_locked_clocks?gpu_ids=0&block=true", 200, ""),
     ("/gpu/reset_gpu_locked_clocks?gpu_ids=0&lego=false", 400, "unknown field"),
     ("/gpu/reset_gpu_locked_clocks?gpu_ids=5&block=false", 400, b"there is no GPU 5"),
+    ("/gpu/set_gpu_locked_clocks?gpu_ids=0&min_clock_mhz=900&max_clock_mhz=1200&block=true", 200, ""),
+    ("/gpu/set_gpu_locked_clocks?gpu_ids=0&min_clock_mhz=0&max_clock_mhz=0&block=true", 400, "errors"),
+    ("/gpu/set_mem_locked_clocks?gpu_ids=0&min_clock_mhz=1215&max_clock_mhz=1593&block=true", 200, ""),
+    ("/gpu/set_mem_locked_clocks?gpu_ids=0&min_clock_mhz=1215&max_clock_mhz=1215&block=false", 200, ""),
     ("/gpu/set_mem_locked_clocks?gpu_ids=0&min_clock_mhz=1000&block=true", 400, "missing field 'max_clock_mhz'"),
     ("/gpu/reset_mem_locked_clocks?gpu_ids=0&block=true", 200, ""),
     ("/gpu/reset_mem_locked_clocks?block=true", 400, "missing field 'gpu_ids'"),
@@ -154,6 +158,16 @@ def test_in_order():
         tap.equal(ask(daemon, "POST", f"{SET}0&power_limit_mw=350000&block=true")[0], 200)
         turned = [int(line["to"]) for line in node_machine.audit() if line["what"] == "turn"][-12:]
         tap.equal(turned, [*(limit * 1000 for limit in (*range(110, 150, 4), 149)), 350000])
+
+
+def test_clocks():
+    with power_machine.machine(gpus=1), node_machine.daemon() as daemon:
+        for target in ("set_gpu_locked_clocks?min_clock_mhz=900&max_clock_mhz=1200", "set_mem_locked_clocks?min_clock_mhz=1593&max_clock_mhz=1593",
+                       "set_gpu_locked_clocks?min_clock_mhz=0&max_clock_mhz=1100", "reset_mem_locked_clocks?", "reset_locked_clocks?"):
+            expect(daemon, "POST", f"/gpu/{target}&gpu_ids=0&block=true", 200, "")
+        turned = [(line["quantity"], line["to"]) for line in node_machine.audit() if line["what"] == "turn"]
+        for change in (("clock_floor_mhz", 900), ("clock_ceiling_mhz", 1200), ("memory_clock_floor_mhz", 1593), ("clock_ceiling_mhz", 1100)):
+            tap.equal(change in turned, True, str(turned))
 
 
 def test_groups():
@@ -427,6 +441,64 @@ def test_streams():
             pass
         tap.equal((event["cpu_id"], event["cpu_mw"] > 0), (0, True), str(event))
         stream.close()
+
+
+# ---- commands in place of the driver ----
+
+
+def commands(text, mode=0o644):
+    path = power_machine.HOME / "overrides.toml"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def limit_command(before=""):
+    """A command that sets limits, and writes down what it was called with."""
+    log, path = power_machine.HOME / "overrides.log", power_machine.HOME / "override"
+    log.write_text("")
+    path.write_text(f"#!/bin/sh\necho \"$*\" >>{log}\n{before}\nexec '{power_machine.EMULATOR}' set --gpu \"$1\" --limit-w \"$2\"\n")
+    path.chmod(0o755)
+    return log, f"[set_power_limit]\ncommands = [\"'{path}' {{gpu_id}} {{power_limit_w}} {{power_limit_mw}}\"]\n"
+
+
+def test_overrides():
+    log, text = limit_command()
+    with power_machine.machine():
+        with node_machine.daemon(settings={"lease": {"commands": commands(text)}}) as daemon:
+            expect(daemon, "POST", f"{SET}0&power_limit_mw=250000&block=true", 200, "")
+            expect(daemon, "POST", "/gpu/set_persistence_mode?gpu_ids=0&enabled=true&block=true", 200, "")  # by the driver
+            tap.equal((power_machine.limits(), log.read_text()), ([250, power_machine.DEFAULT_W], "0 250 250000\n"))
+            tap.equal(ask(daemon, "POST", f"{SET}0&power_limit_mw=99000&block=true")[0], 400)
+        # It goes back by the same way.
+        tap.equal((power_machine.limits(), log.read_text().splitlines()[-1]), ([power_machine.DEFAULT_W] * 2, "0 400 400000"))
+
+
+def test_overrides_that_fail():
+    for before, pattern, reason in (("exit 3", "", "failed with status 3"), ("echo NOT supported", "error_pattern = '(?i)not SUPPORTED'\n", "error_pattern")):
+        log, text = limit_command(before)
+        with power_machine.machine(gpus=1), node_machine.daemon(settings={"lease": {"commands": commands(text + pattern)}}) as daemon:
+            expect(daemon, "POST", f"{SET}0&power_limit_mw=250000&block=true", 500, reason)
+            expect(daemon, "POST", f"{SET}0&power_limit_mw=240000&block=false", 200, "")
+            daemon.said(reason)
+            tap.equal(log.read_text().split("\n")[0], "0 250 250000")
+    text = "[set_power_limit]\ncommands = ['/nowhere/at-all {gpu_id}']\n"
+    with power_machine.machine(gpus=1), node_machine.daemon(settings={"lease": {"commands": commands(text)}}) as daemon:
+        expect(daemon, "POST", f"{SET}0&power_limit_mw=250000&block=true", 500, "cannot be run")
+
+
+def test_overrides_that_are_refused():
+    good = "[set_power_limit]\ncommands = ['true']\n"
+    for text, mode, reason in ((good + "timeout_s = 0\n", 0o644, "timeout_s"), (good + "more = 1\n", 0o644, "unknown key"),
+                               ("[set_everything]\ncommands = ['true']\n", 0o644, "set_everything"),
+                               ("[set_power_limit]\ncommands = []\n", 0o644, "commands"),
+                               ("[set_power_limit]\ncommands = ['true {enabled}']\n", 0o644, "enabled"), (good, 0o666, "written by everybody")):
+        with power_machine.machine(gpus=1):
+            node_machine.write_config({"lease": {"commands": commands(text, mode)}})
+            result = node_machine.run(f"--config={node_machine.CONFIG}")
+            tap.equal((result.returncode != 0, reason in result.stderr), (True, True), f"{text}: {result.stderr}")
+    with power_machine.machine(gpus=1), node_machine.daemon(settings={"lease": {"commands": commands(good, 0o664)}}) as daemon:
+        daemon.said("the group of")
 
 
 tap.main(globals())

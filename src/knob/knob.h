@@ -68,6 +68,8 @@ struct knob_options {
     const char *amdsmi_path;
     const char *commands; /* as in struct site_options of site.h: ways besides the driver, */
     const char *daemon;   /* by which users of the site turn knobs */
+    bool commands_first;  /* the commands stand in place of the driver, for the operations that they have:
+                           * what they fail at fails, and the driver is not tried */
     const char *program;  /* this program's name for others: "flyball power"; NULL: "flyball" */
     bool kept;            /* what is set outlives the session */
     bool overrules;       /* others' work on a GPU keeps nobody from turning: for an operator */

@@ -35,29 +35,6 @@ static int read_now(struct knob_gpu *gpu, enum quantity quantity, struct setting
     return 0;
 }
 
-/* Makes the turn with this intent, and tells it to the guard and the disk before anything is done. */
-static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, const struct setting *now,
-                  const struct setting *value, enum way way, struct fly_error *out_error)
-{
-    struct turn *turn = knob_turn_of(gpu, quantity);
-    int code;
-
-    if (turn == NULL) {
-        turn = &gpu->entry.turns[gpu->entry.turn_count++];
-        *turn = (struct turn){.quantity = quantity, .previous = *now};
-    }
-    turn->earlier = *now;
-    turn->ours = *value;
-    turn->way = way;
-    memcpy(gpu->entry.places[way], knob->site.places[way], SITE_PLACE_MAX);
-    /*
-     * The guard first: if this is the last thing done, the guard removes the journal's entry of what
-     * it knows.
-     */
-    code = guard_tell(&knob->guard, gpu->device->info.uuid, turn, out_error);
-    return code < 0 ? code : knob_write_entry(knob, gpu, quantity, out_error);
-}
-
 /* Records the state after the attempt; a knob that is back at its old value is forgotten. */
 static int settle(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
                   const struct setting *value, struct fly_error *out_error)
@@ -70,52 +47,6 @@ static int settle(struct knob *knob, struct knob_gpu *gpu, enum quantity quantit
     turn->earlier = turn->ours = *value;
     code = knob_write_entry(knob, gpu, quantity, out_error);
     return code < 0 ? code : guard_tell(&knob->guard, gpu->device->info.uuid, turn, out_error);
-}
-
-/* Adds a way's refusal to the error text for the case that all refuse. */
-static void add_refusal(const struct knob_gpu *gpu, enum quantity quantity, enum way way,
-                        const struct fly_error *refusal, struct fly_error *all, bool *is_first)
-{
-    size_t length = strlen(all->text);
-
-    if (way == WAY_DRIVER)
-        *all = *refusal;
-    else if (*is_first)
-        error_set(all, FLY_EPERM, "setting the %s of GPU %u failed: the driver lets root alone, and %.200s",
-                  quantity_facts[quantity].title, gpu->device->info.index, refusal->text);
-    else
-        snprintf(all->text + length, sizeof all->text - length, "; %.200s", refusal->text);
-    *is_first = way == WAY_DRIVER;
-}
-
-/* Turns the knob by the first way that accepts it. */
-static int make_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
-                     const struct setting *now, const struct setting *value, struct way_result *out_result,
-                     struct fly_error *out_error)
-{
-    struct fly_error all = {.code = FLY_EPERM}, error;
-    bool is_first = true;
-
-    for (int i = gpu->denied ? WAY_DRIVER + 1 : WAY_DRIVER; i < WAY_COUNT; i++) {
-        enum way way = (enum way)i;
-        int code;
-
-        if (!site_offers(&knob->site, way, gpu->device))
-            continue;
-        code = intend(knob, gpu, quantity, now, value, way, out_error);
-        if (code < 0)
-            return code;
-        code = site_set(&knob->site, way, gpu->device, quantity, value, out_result, &error);
-        if (code == 0) {
-            gpu->report.way = way;
-            gpu->denied = way != WAY_DRIVER;
-            return 0;
-        }
-        if (!site_passes_on(way, code, out_result))
-            return error_set(out_error, code, "%s", error.text);
-        add_refusal(gpu, quantity, way, &error, &all, &is_first);
-    }
-    return error_set(out_error, all.code, "%s", all.text);
 }
 
 /* The limit that the board enforces, which may be lower than what it was asked for; 0: not known. */
@@ -168,7 +99,7 @@ static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quant
     if (code < 0)
         return code;
     if (!setting_equals(&now, value) || knob_turn_of(gpu, quantity) != NULL) {
-        code = make_turn(knob, gpu, quantity, &now, value, &result, out_error);
+        code = knob_make_turn(knob, gpu, quantity, &now, value, &result, out_error);
         if (code < 0) {
             /* Otherwise the intent stays. */
             if (!result.uncertain && stands_still(gpu, quantity, &now, code))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "knob/way/command_file.h"
 #include "node/node_log.h"
 
 enum { PATH_BYTES = 4096, HANDS_LEAST = 8 };
@@ -17,6 +18,8 @@ static const double open_patience_s = 3;
 void daemon_device_options(const struct config *config, struct device_options *out_devices,
                            struct knob_options *out_knob)
 {
+    const char *commands = config_text(config, KEY_LEASE_COMMANDS);
+
     *out_devices = (struct device_options){.nvml_path = config_text(config, KEY_NVML),
                                            .amdsmi_path = config_text(config, KEY_AMDSMI),
                                            .sysfs_root = config_text(config, KEY_SYSFS_ROOT),
@@ -26,6 +29,9 @@ void daemon_device_options(const struct config *config, struct device_options *o
                                       .guard_path = config_text(config, KEY_GUARD),
                                       .nvml_path = config_text(config, KEY_NVML),
                                       .amdsmi_path = config_text(config, KEY_AMDSMI),
+                                      .commands = commands != NULL ? commands : "",
+                                      .commands_first = commands != NULL,
+                                      .daemon = "", /* that may be this one */
                                       .program = program};
 }
 
@@ -91,6 +97,22 @@ static size_t count_hands(struct watch *watch)
     return count > HANDS_LEAST ? count : HANDS_LEAST;
 }
 
+/* Looks at the commands once before anybody needs them; says for how long one may keep a client waiting. */
+static int check_commands(const struct config *config, double *patience_s, struct fly_error *out_error)
+{
+    const char *path = config_text(config, KEY_LEASE_COMMANDS);
+    struct command_file *file;
+    int code = path != NULL ? command_file_load(path, &file, out_error) : 0;
+
+    if (path == NULL || code < 0)
+        return code;
+    if (command_file_is_shared(path))
+        log_say(SAY_WARNING, "the group of '%s' may write it, and so decides what runs as this daemon", path);
+    *patience_s += command_file_longest_s(file);
+    command_file_free(file);
+    return 0;
+}
+
 static int open_leases(struct daemon *daemon, struct fly_error *out_error)
 {
     const struct config *config = daemon->config;
@@ -108,11 +130,15 @@ static int open_leases(struct daemon *daemon, struct fly_error *out_error)
         .listener = {.ended = lease_ended, .tell = tell},
     };
     struct leases_options with_audit;
-    int code = audit_open(strcmp(audit, SETTING_NONE) != 0 ? audit : NULL, &daemon->audit, out_error);
+    double patience_s = options.patience_s;
+    int code = check_commands(config, &patience_s, out_error);
 
+    if (code == 0)
+        code = audit_open(strcmp(audit, SETTING_NONE) != 0 ? audit : NULL, &daemon->audit, out_error);
     if (code < 0)
         return code;
     with_audit = options;
+    with_audit.patience_s = patience_s;
     with_audit.audit = daemon->audit;
     return leases_open(&with_audit, &daemon->leases, out_error);
 }

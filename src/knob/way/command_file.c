@@ -78,6 +78,7 @@ static int take_timeout(struct parse *parse, const struct toml_place *place, str
         return wrong(place, out_error, "'timeout_s' of '%s' has to be a whole number from 1 to %d",
                      parse->name, COMMAND_TIMEOUT_MAX_S);
     parse->table->timeout_s = (int)value->integer;
+    parse->table->timeout_stated = true;
     return 0;
 }
 
@@ -164,6 +165,26 @@ int command_file_parse(const char *name, const char *text, size_t length, struct
     else
         *out_file = file;
     return code;
+}
+
+int command_file_longest_s(const struct command_file *file)
+{
+    int longest_s = 0;
+
+    for (int i = 0; i < OPERATION_COUNT; i++) {
+        const struct operation_commands *offer = &file->operations[i];
+        int all_s = (int)offer->count * (offer->timeout_stated ? offer->timeout_s : COMMAND_FIRST_TIMEOUT_S);
+
+        longest_s = all_s > longest_s ? all_s : longest_s;
+    }
+    return longest_s;
+}
+
+bool command_file_is_shared(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && (status.st_mode & S_IWGRP) != 0;
 }
 
 void command_file_free(struct command_file *file)

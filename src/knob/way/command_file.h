@@ -2,6 +2,9 @@
 #ifndef FLYBALL_KNOB_WAY_COMMAND_FILE_H
 #define FLYBALL_KNOB_WAY_COMMAND_FILE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include <flyball/error.h>
 
 #include "knob/way/operation.h"
@@ -30,10 +33,11 @@
  */
 enum {
     COMMAND_FILE_BYTES_MAX = 1 << 16,
-    COMMAND_WORDS_MAX = 64, /* per command */
-    COMMAND_POOL_MAX = 512, /* words of all commands */
-    COMMAND_COUNT_MAX = 16, /* per operation */
-    COMMAND_TIMEOUT_S = 10, /* if the file states none */
+    COMMAND_WORDS_MAX = 64,       /* per command */
+    COMMAND_POOL_MAX = 512,       /* words of all commands */
+    COMMAND_COUNT_MAX = 16,       /* per operation */
+    COMMAND_TIMEOUT_S = 10,       /* if the file states none, */
+    COMMAND_FIRST_TIMEOUT_S = 60, /* and in place of the driver (site.h) */
     COMMAND_TIMEOUT_MAX_S = 600,
     COMMAND_PATTERN_MAX = 256
 };
@@ -47,6 +51,7 @@ struct operation_commands {
     struct command_words commands[COMMAND_COUNT_MAX];
     const char *error_pattern; /* NULL: none */
     int timeout_s;             /* of each command */
+    bool timeout_stated;       /* in the file */
 };
 
 struct command_file {
@@ -65,6 +70,12 @@ int command_file_load(const char *path, struct command_file **out_file, struct f
 /* Does the same for a text; `name` is for errors. */
 int command_file_parse(const char *name, const char *text, size_t length, struct command_file **out_file,
                        struct fly_error *out_error);
+
+/* Returns how long the commands of one operation may take at most, in place of the driver. */
+int command_file_longest_s(const struct command_file *file);
+
+/* Returns whether the file's group may write it, which an operator should know. */
+bool command_file_is_shared(const char *path);
 
 /* Accepts NULL. */
 void command_file_free(struct command_file *file);

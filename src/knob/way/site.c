@@ -92,6 +92,7 @@ static void find_daemon(const char *given, struct site *site)
 void site_init(const struct site_options *options, struct site *out_site)
 {
     memset(out_site, 0, sizeof *out_site);
+    out_site->commands_first = options->commands_first;
     find_commands(options->commands, out_site);
     find_daemon(options->daemon, out_site);
 }
@@ -114,6 +115,15 @@ bool site_offers_more(const struct site *site, const struct device *device)
             return true;
     }
     return false;
+}
+
+int site_replaces_driver(struct site *site, const struct device *device, enum quantity quantity,
+                         const struct setting *value, bool *out_replaces, struct fly_error *out_error)
+{
+    *out_replaces = false;
+    if (!site->commands_first || !site_offers(site, WAY_COMMANDS, device))
+        return 0;
+    return ways[WAY_COMMANDS]->covers(site, device, quantity, value, out_replaces, out_error);
 }
 
 bool site_passes_on(enum way way, int code, const struct way_result *result)

@@ -59,12 +59,14 @@ enum { SITE_PLACE_MAX = 256, SITE_TEXT_MAX = SITE_PLACE_MAX + 64 };
 struct site_options {
     const char *commands;
     const char *daemon;
+    bool commands_first; /* as in struct site */
 };
 
 struct site {
     char places[WAY_COUNT][SITE_PLACE_MAX]; /* a path or an address; "" for none, and for the driver */
     bool named[WAY_COUNT];                  /* by the user, as opposed to found at its usual place */
     struct command_file *commands;          /* NULL: not read yet; owned */
+    bool commands_first; /* the commands stand in place of the driver, for the operations that they have */
 };
 
 /* The result of turning a knob. */
@@ -86,6 +88,13 @@ bool site_offers(const struct site *site, enum way way, const struct device *dev
 
 /* Returns whether there is a way besides the driver. */
 bool site_offers_more(const struct site *site, const struct device *device);
+
+/*
+ * Says whether the site's commands stand in place of the driver for bringing this knob to that value. Errors
+ * of command_file_load and operation_for.
+ */
+int site_replaces_driver(struct site *site, const struct device *device, enum quantity quantity,
+                         const struct setting *value, bool *out_replaces, struct fly_error *out_error);
 
 /*
  * Turns a knob in one way and reads it back. The errors of device_set; other ways also give

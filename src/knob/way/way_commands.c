@@ -99,6 +99,12 @@ static int check_pattern(const char *pattern, const char *output, bool *out_matc
     return 0;
 }
 
+/* In place of the driver, what the file does not say is as in the public daemon's files. */
+static int command_timeout_s(const struct site *site, const struct operation_commands *offer)
+{
+    return site->commands_first && !offer->timeout_stated ? COMMAND_FIRST_TIMEOUT_S : offer->timeout_s;
+}
+
 /* Reports a command that did not do what it was run for. */
 static int failed(const struct site *site, const struct operation_commands *offer, char *const *words,
                   const struct command_end *end, bool *out_uncertain, struct fly_error *out_error)
@@ -120,7 +126,7 @@ static int failed(const struct site *site, const struct operation_commands *offe
         *out_uncertain = true;
         return error_set(out_error, FLY_EREAD,
                          "'%s' of '%.100s' did not end within %d s, and was killed; try it by hand", command,
-                         path, offer->timeout_s);
+                         path, command_timeout_s(site, offer));
     }
     if (end->status != 0)
         return error_set(out_error, FLY_EREAD, "'%s' of '%.100s' failed with status %d%s%s; try it by hand",
@@ -150,7 +156,7 @@ static int run_one(const struct site *site, const struct operation_commands *off
             code = error_no_memory(out_error);
     }
     if (code == 0) {
-        command_run(words, offer->timeout_s, &end);
+        command_run(words, command_timeout_s(site, offer), &end);
         if (end.spawn_errno == 0 && end.ended && end.status == 0)
             code = check_pattern(offer->error_pattern, end.output, &matches, out_error);
         if (code == 0 && (end.spawn_errno != 0 || !end.ended || end.status != 0 || matches))
@@ -160,21 +166,46 @@ static int run_one(const struct site *site, const struct operation_commands *off
     return code;
 }
 
-static int commands_set(struct site *site, const struct device *device, enum quantity quantity,
-                        const struct setting *value, bool *out_uncertain, struct fly_error *out_error)
+/* Finds the operation that brings the knob to the value; the file is read when it is needed first. */
+static int find_offer(struct site *site, const struct device *device, enum quantity quantity,
+                      const struct setting *value, struct operation_call *out_call,
+                      const struct operation_commands **out_offer, struct fly_error *out_error)
 {
-    const struct operation_commands *offer;
-    struct operation_call call = {.operation = OPERATION_COUNT};
-    bool matches;
     int code = 0;
 
+    *out_offer = NULL;
     if (site->commands == NULL)
         code = command_file_load(site->places[WAY_COMMANDS], &site->commands, out_error);
     if (code == 0)
-        code = operation_for(device, quantity, value, &call, out_error);
-    if (code < 0 || site->commands == NULL || call.operation >= OPERATION_COUNT)
+        code = operation_for(device, quantity, value, out_call, out_error);
+    if (code == 0 && site->commands != NULL && out_call->operation < OPERATION_COUNT)
+        *out_offer = &site->commands->operations[out_call->operation];
+    return code;
+}
+
+static int commands_cover(struct site *site, const struct device *device, enum quantity quantity,
+                          const struct setting *value, bool *out_covers, struct fly_error *out_error)
+{
+    struct operation_call call = {.operation = OPERATION_COUNT};
+    const struct operation_commands *offer;
+    int code = find_offer(site, device, quantity, value, &call, &offer, out_error);
+
+    if (code == FLY_EUNSUPPORTED) /* a knob that the driver alone turns */
+        return 0;
+    *out_covers = code == 0 && offer != NULL && offer->count > 0;
+    return code;
+}
+
+static int commands_set(struct site *site, const struct device *device, enum quantity quantity,
+                        const struct setting *value, bool *out_uncertain, struct fly_error *out_error)
+{
+    struct operation_call call = {.operation = OPERATION_COUNT};
+    const struct operation_commands *offer;
+    bool matches;
+    int code = find_offer(site, device, quantity, value, &call, &offer, out_error);
+
+    if (code < 0 || offer == NULL)
         return code;
-    offer = &site->commands->operations[call.operation];
     if (offer->count == 0)
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "the file of commands '%.200s' has no table '%s'; add one to it",
@@ -187,5 +218,6 @@ static int commands_set(struct site *site, const struct device *device, enum qua
 
 const struct way_calls way_commands = {
     .offers = commands_offer,
+    .covers = commands_cover,
     .set = commands_set,
 };

@@ -9,34 +9,29 @@
 
 static const char client[] = "zeusd API";
 
-/* Makes of a clock range the ceiling that it is, if its floor is no more than the lowest clock. */
-static int take_clocks(struct node_public *public, size_t gpu, uint32_t floor_mhz, uint32_t ceiling_mhz,
-                       struct lease_wish *wish, struct fly_error *out_error)
+/* A floor of 0 is none; one that an earlier command has set goes then. */
+static int take_clocks(const uint32_t *values, bool memory, struct public_command *command,
+                       struct fly_error *out_error)
 {
-    const struct device *device;
-    int64_t clocks_mhz[DEVICE_CLOCKS_MAX];
-    size_t count = 0;
-    int code;
+    uint32_t floor_mhz = values[PUBLIC_MIN_CLOCK_MHZ], ceiling_mhz = values[PUBLIC_MAX_CLOCK_MHZ];
+    quantity_set floor = QUANTITY_BIT(memory ? QUANTITY_MEMORY_CLOCK_FLOOR : QUANTITY_CLOCK_FLOOR);
+    struct lease_wish *wish = &command->request.wish;
 
     if (ceiling_mhz == 0 || floor_mhz > ceiling_mhz)
         return error_set(out_error, FLY_EUSAGE, "invalid clocks %u to %u MHz: expected a rising range",
                          floor_mhz, ceiling_mhz);
-    code = watch_borrow(public->options.watch, gpu, &device, out_error);
-    if (code < 0)
-        return error_set(out_error, FLY_EREAD, "%s", out_error->text);
-    code = device_clocks(device, clocks_mhz, DEVICE_CLOCKS_MAX, &count, out_error);
-    watch_give_back(public->options.watch, gpu);
-    if (code == 0 && count > 0 && floor_mhz > clocks_mhz[count - 1])
-        code = error_set(out_error, FLY_EUNSUPPORTED,
-                         "a lowest clock of %u MHz is not supported here: only %lld, the lowest of all",
-                         floor_mhz, (long long)clocks_mhz[count - 1]);
-    wish->ceiling_mhz = ceiling_mhz;
-    wish->asked = QUANTITY_BIT(QUANTITY_CLOCK_CEILING);
-    return code;
+    wish->asked = memory ? LEASE_MEMORY_CLOCK : LEASE_GPU_CLOCK;
+    *(memory ? &wish->memory_floor_mhz : &wish->floor_mhz) = floor_mhz;
+    *(memory ? &wish->memory_ceiling_mhz : &wish->ceiling_mhz) = ceiling_mhz;
+    if (floor_mhz == 0) {
+        wish->asked &= ~floor;
+        command->dropped = floor;
+    }
+    return 0;
 }
 
 /* Makes the change of one GPU that a request asks for. */
-static int make_change(const struct public_exchange *exchange, size_t gpu, struct public_command *command,
+static int make_change(const struct public_exchange *exchange, struct public_command *command,
                        struct fly_error *out_error)
 {
     const uint32_t *values = exchange->query.values;
@@ -52,16 +47,18 @@ static int make_change(const struct public_exchange *exchange, size_t gpu, struc
         wish->asked = QUANTITY_BIT(QUANTITY_PERSISTENCE);
         return 0;
     case OPERATION_SET_GPU_LOCKED_CLOCKS:
-        return take_clocks(exchange->public, gpu, values[PUBLIC_MIN_CLOCK_MHZ], values[PUBLIC_MAX_CLOCK_MHZ],
-                           wish, out_error);
+    case OPERATION_SET_MEM_LOCKED_CLOCKS:
+        return take_clocks(values, exchange->route->what == OPERATION_SET_MEM_LOCKED_CLOCKS, command,
+                           out_error);
     case OPERATION_RESET_GPU_LOCKED_CLOCKS:
-    case OPERATION_RESET_LOCKED_CLOCKS:
-        command->dropped = QUANTITY_BIT(QUANTITY_CLOCK_CEILING);
+        command->dropped = LEASE_GPU_CLOCK;
         return 0;
     case OPERATION_RESET_MEM_LOCKED_CLOCKS:
+        command->dropped = LEASE_MEMORY_CLOCK;
         return 0;
     default:
-        return error_set(out_error, FLY_EUNSUPPORTED, "locking memory clocks is not supported");
+        command->dropped = LEASE_GPU_CLOCK | LEASE_MEMORY_CLOCK;
+        return 0;
     }
 }
 
@@ -99,7 +96,7 @@ static int prepare(const struct public_exchange *exchange, size_t gpu, struct pu
     command.request.gpus = UINT64_C(1) << gpu;
     command.request.bounds = decision.bounds;
     if (code == 0)
-        code = make_change(exchange, gpu, &command, out_error);
+        code = make_change(exchange, &command, out_error);
     *out_command = command;
     return code;
 }
