@@ -3,23 +3,14 @@
 
 usage: flyballd_public.py FLYBALL
 """
-import base64
-import contextlib
-import hashlib
-import hmac
-import http.client
 import json
-import os
-import signal
-import subprocess
 import time
 
 import node_machine
 import power_machine
-import serve_machine
 import tap
+from public_machine import CPUS, ONE, SET, Stream, ask, expect, processors, write_key
 
-SET = "/gpu/set_power_limit?gpu_ids="
 LIMITS = [power_machine.DEFAULT_W * 1000, 250000]
 
 # Each row is a request, in order: method, target, status, and what the answer is or has in it.
@@ -93,35 +84,6 @@ TURNS = (
 )
 
 
-def ask(daemon, method, target, over_tcp=False, token=None):
-    """The status, the headers and the body of an answer."""
-    if over_tcp:
-        connection = http.client.HTTPConnection(daemon.url.removeprefix("http://"), timeout=serve_machine.PATIENCE_S)
-    else:
-        connection = daemon.connection()
-    connection.request(method, target, headers={} if token is None else {"Authorization": f"Bearer {token}"})
-    answer = connection.getresponse()
-    content = answer.read()
-    connection.close()
-    return answer.status, dict(answer.getheaders()), content
-
-
-def expect(daemon, method, target, status, content, **how):
-    found, headers, body = ask(daemon, method, target, **how)
-    what = f"{method} {target} {how}: {headers} {body}"
-    tap.equal(found, status, what)
-    if isinstance(content, bytes):
-        tap.equal((body, headers["Content-Type"].split(";")[0]), (content, "text/plain"), what)
-    elif isinstance(content, dict):
-        tap.equal(json.loads(body), content, what)
-    elif body:
-        tap.equal(headers["Content-Type"], "application/json", what)
-        tap.contains(json.dumps(json.loads(body)), content, what)
-    else:
-        tap.equal(content, "", what)
-    return headers
-
-
 def test_contract():
     with power_machine.machine():
         with node_machine.daemon(settings={"rights": {"open": "yes"}}) as daemon:
@@ -189,175 +151,6 @@ def test_rights():
         tap.equal(power_machine.limits(), [power_machine.DEFAULT_W])
 
 
-# ---- tokens ----
-
-KEY = b"integration-test-signing-key!!!!"
-GOOD = {"sub": "alice", "scopes": ["gpu-control", "gpu-read", "cpu-read"], "exp": 9999999999}
-
-
-def text64(data):
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def signed(claims, head=None, key=KEY, algorithm=hashlib.sha256):
-    parts = ".".join(text64(json.dumps(part).encode()) for part in (head or {"alg": "HS256", "typ": "JWT"}, claims))
-    return f"{parts}.{text64(hmac.new(key, parts.encode(), algorithm).digest())}"
-
-
-BAD_TOKENS = {
-    "garbage": "not-a-valid-token",
-    "empty": "",
-    "expired": signed({**GOOD, "exp": 1000000000}),
-    "just past the leeway": signed({**GOOD, "exp": int(time.time()) - 3600}),
-    "another key": signed(GOOD, key=b"wrong-key!!!!!!!!!!!!!!!!!!!!!!!!"),
-    "no algorithm": signed(GOOD, {"alg": "none"}),
-    "no algorithm and no signature": signed(GOOD, {"alg": "none"}).rpartition(".")[0] + ".",
-    "another algorithm": signed(GOOD, {"alg": "HS512"}, algorithm=hashlib.sha512),
-    "another algorithm in name": signed(GOOD, {"alg": "RS256"}),
-    "unknown scopes": signed({**GOOD, "scopes": ["gpu-control", "root"]}),
-    "no subject": signed({"scopes": ["gpu-read"]}),
-    "cut": signed(GOOD)[:-1],
-    "longer": signed(GOOD) + "A",
-    "padded": signed(GOOD) + "=",
-    "changed": signed({**GOOD, "scopes": ["gpu-read"]}).split(".")[0] + "." + ".".join(signed(GOOD).split(".")[1:2] + signed({**GOOD, "sub": "bob"}).split(".")[2:]),
-    "too long": signed({**GOOD, "more": "x" * 4000}),
-}
-ONE = {scope: signed({"sub": f"only.{scope}", "scopes": [scope]}) for scope in GOOD["scopes"]}
-TURN = f"{SET}0&power_limit_mw=250000&block=true"
-# What a token of one scope alone gets: scope, method, target, status.
-SCOPED = (
-    ("gpu-read", "GET", "/gpu/get_power", 200), ("gpu-read", "POST", TURN, 403), ("gpu-read", "GET", "/cpu/get_power", 403),
-    ("gpu-read", "POST", "/gpu/reset_locked_clocks?gpu_ids=0&block=true", 403),
-    ("cpu-read", "GET", "/gpu/get_power", 403), ("cpu-read", "POST", TURN, 403), ("cpu-read", "GET", "/cpu/get_power", 200),
-    ("gpu-control", "GET", "/gpu/get_power", 403), ("gpu-control", "POST", TURN, 200), ("gpu-control", "GET", "/cpu/get_power", 403),
-    ("gpu-read", "GET", "/auth/whoami", 200), ("cpu-read", "GET", "/gpu/stream_power", 403), ("gpu-read", "GET", "/cpu/stream_power", 403),
-    # On the daemon's own routes, too: over TCP nothing but a token lets anybody in.
-    ("gpu-read", "GET", "/v1/gpus", 200), ("gpu-control", "GET", "/v1/gpus", 200), ("cpu-read", "GET", "/v1/gpus", 403),
-    ("gpu-read", "GET", "/metrics", 200), ("cpu-read", "GET", "/metrics", 403),
-)
-
-
-def write_key(key=KEY, mode=0o600):
-    path = power_machine.HOME / "signing.key"
-    path.write_bytes(key)
-    path.chmod(mode)
-    return path
-
-
-def test_tokens():
-    settings = {"server": {"signing_key": write_key()}, "lease": {"rule": "lower"}}
-    with power_machine.machine(), node_machine.daemon(settings=settings, rules="") as daemon:
-        for over_tcp in (False, True):
-            how = {"over_tcp": over_tcp}
-            expect(daemon, "GET", "/discover", 200, '"auth_required": true', **how)
-            expect(daemon, "GET", "/time", 200, "timestamp_ms", **how)
-            for method, target in (("GET", "/gpu/get_power"), ("GET", "/cpu/get_power"), ("GET", "/auth/whoami"), ("POST", TURN),
-                                   ("GET", "/gpu/stream_power"), ("GET", "/gpu/nothing")):
-                headers = expect(daemon, method, target, 401, "token", **how)
-                tap.equal(headers["WWW-Authenticate"], 'Bearer realm="zeusd"')
-            for what, token in BAD_TOKENS.items():
-                headers = expect(daemon, "GET", "/gpu/get_power", 401, "token", token=token, **how)
-                tap.equal(headers["WWW-Authenticate"], 'Bearer realm="zeusd"', what)
-                tap.equal(ask(daemon, "POST", TURN, token=token, **how)[0], 401, what)
-            expect(daemon, "GET", "/auth/whoami", 200, GOOD, token=signed(GOOD), **how)
-            expect(daemon, "GET", "/auth/whoami", 200, {"sub": "only.cpu-read", "scopes": ["cpu-read"]}, token=ONE["cpu-read"], **how)
-            expect(daemon, "POST", TURN, 200, "", token=signed(GOOD), **how)
-            expect(daemon, "GET", "/gpu/get_power", 200, "power_mw", token=signed({**GOOD, "exp": int(time.time()) - 5}), **how)
-        for scope, method, target, status in SCOPED:
-            found, headers, body = ask(daemon, method, target, over_tcp=True, token=ONE[scope])
-            tap.equal(found, status, f"{scope} {method} {target}: {body}")
-        tap.equal({lease["holder"].split(" with ")[-1] for lease in daemon.ask("GET", "/v1/leases")[2]["leases"]} >=
-                  {"the token 'jwt:alice'"}, True)
-    tap.equal(KEY in b"".join(line.encode() for line in daemon.talk), False)
-
-
-def test_spelling():
-    with power_machine.machine(gpus=1), node_machine.daemon(settings={"server": {"signing_key": write_key()}}) as daemon:
-        for front, status in (("Bearer ", 200), ("bearer ", 401), ("BEARER ", 401), ("Token ", 401), ("", 401)):
-            connection = daemon.connection()
-            connection.request("GET", "/gpu/get_power", headers={"Authorization": front + signed(GOOD)})
-            tap.equal(connection.getresponse().status, status, front)
-            connection.close()
-
-
-def test_disabled_groups_come_first():
-    settings = {"server": {"signing_key": write_key(), "public_groups": "cpu-read"}}
-    with power_machine.machine(gpus=1), node_machine.daemon(settings=settings) as daemon:
-        for token in (None, "not-a-valid-token", signed(GOOD), ONE["cpu-read"]):
-            tap.equal(ask(daemon, "GET", "/gpu/get_power", token=token)[0], 404, str(token))
-
-
-def test_issued():
-    key = write_key(os.urandom(32))
-    with power_machine.machine(gpus=1), node_machine.daemon(settings={"server": {"signing_key": key}}, rules="") as daemon:
-        def issue(*more):
-            return subprocess.run([power_machine.FLYBALL, "token", "issue", f"--signing-key={key}", *more], env=power_machine.CLEAN,
-                                  capture_output=True, text=True, timeout=60, check=False)
-        for expires in ("1h", "7d", "never", "0"):
-            made = issue("--user=bob", "--scope=gpu-read,gpu-control", f"--expires={expires}")
-            tap.equal(made.returncode, 0, made.stderr)
-            status, _, body = ask(daemon, "GET", "/auth/whoami", over_tcp=True, token=made.stdout.strip())
-            tap.equal((status, json.loads(body)["scopes"], "exp" in json.loads(body)),
-                      (200, ["gpu-control", "gpu-read"], expires not in ("never", "0")), body)
-        for words, reason in ((["--user=bob", "--scope=root"], "gpu-control"), (["--scope=gpu-read"], "--user"), (["--user=bob", "--expires=soon"], "90d")):
-            made = issue(*words)
-            tap.equal(made.returncode, 64, made.stderr)
-            tap.contains(made.stderr, reason)
-        # Another key ends all tokens, and a bad one changes nothing.
-        token = issue("--user=bob").stdout.strip()
-        write_key(b"")
-        daemon.process.send_signal(signal.SIGHUP)
-        daemon.said("is empty")
-        tap.equal(ask(daemon, "GET", "/gpu/get_power", token=token)[0], 200)
-        write_key(os.urandom(32))
-        daemon.process.send_signal(signal.SIGHUP)
-        daemon.said("signing key as it is now")
-        tap.equal(ask(daemon, "GET", "/gpu/get_power", token=token)[0], 401)
-    for key, mode, reason in ((b"", 0o600, "is empty"), (KEY, 0o644, "read or written by others"), (b"x" * 5000, 0o600, "longer")):
-        with power_machine.machine(gpus=1):
-            node_machine.write_config({"server": {"signing_key": write_key(key, mode)}})
-            result = node_machine.run(f"--config={node_machine.CONFIG}")
-            tap.equal((result.returncode != 0, reason in result.stderr), (True, True), result.stderr)
-
-
-def test_tokens_of_the_file():
-    """A token of the daemon's own file works for the public routes, too."""
-    tokens = power_machine.HOME / "tokens"
-    made = {}
-    for scope in ("read", "train"):
-        made[scope] = subprocess.run([power_machine.FLYBALL, "token", scope, f"--scope={scope}", f"--tokens={tokens}"], env=power_machine.CLEAN,
-                                     capture_output=True, text=True, timeout=60, check=True).stdout.strip()
-    for key in (None, write_key()):
-        with power_machine.machine(gpus=1), node_machine.daemon(settings={"server": {"tokens": tokens, "signing_key": key}}, rules="") as daemon:
-            for scope, status in (("read", 403), ("train", 200)):
-                tap.equal(ask(daemon, "GET", "/gpu/get_power", over_tcp=True, token=made[scope])[0], 200)
-                tap.equal(ask(daemon, "POST", TURN, over_tcp=True, token=made[scope])[0], status, scope)
-            tap.equal(ask(daemon, "GET", "/gpu/get_power", over_tcp=True)[0], 403 if key is None else 401)
-    tokens.unlink()
-
-
-# ---- CPUs and streams ----
-
-
-@contextlib.contextmanager
-def processors(energies):
-    """A tree of sysfs with RAPL domains: {zone: (name, energy_uj)}."""
-    place = power_machine.HOME / "root/sys/class/powercap"
-    for zone, (name, energy_uj) in energies.items():
-        (place / zone).mkdir(parents=True, exist_ok=True)
-        (place / zone / "name").write_text(f"{name}\n")
-        (place / zone / "max_energy_range_uj").write_text("262143328850\n")
-        (place / zone / "energy_uj").write_text(f"{energy_uj}\n")
-    try:
-        yield place
-    finally:
-        for zone in energies:
-            for path in (place / zone).iterdir():
-                path.unlink()
-            (place / zone).rmdir()
-
-
-CPUS = {"intel-rapl:0": ("package-0", 262143328000), "intel-rapl:0:0": ("dram", 1000), "intel-rapl:1": ("package-1", 5000)}
 CPU_CONTRACT = (
     ("/cpu/get_cumulative_energy", 400, "missing field 'cpu'"),
     ("/cpu/get_cumulative_energy?cpu=true", 400, "missing field 'dram'"),
@@ -401,27 +194,6 @@ def test_cpus():
         expect(daemon, "GET", "/cpu/get_power", 403, "CPUs are not shown", over_tcp=True)
 
 
-class Stream:
-    """The events of a stream."""
-
-    def __init__(self, daemon, target, token=None, over_tcp=False):
-        self.connection = (http.client.HTTPConnection(daemon.url.removeprefix("http://"), timeout=serve_machine.PATIENCE_S)
-                           if over_tcp else daemon.connection())
-        self.connection.request("GET", target, headers={} if token is None else {"Authorization": f"Bearer {token}"})
-        self.answer = self.connection.getresponse()
-        tap.equal((self.answer.status, self.answer.getheader("Content-Type").split(";")[0], self.answer.getheader("Cache-Control")),
-                  (200, "text/event-stream", "no-cache"))
-
-    def next(self):
-        line = self.answer.readline().decode()
-        tap.equal(self.answer.readline(), b"\n")
-        tap.equal(line[:6], "data: ", line)
-        return json.loads(line[6:])
-
-    def close(self):
-        self.connection.close()
-
-
 def test_streams():
     with power_machine.machine(), processors(CPUS) as place, node_machine.daemon(settings={"server": {"signing_key": write_key()}}) as daemon:
         for over_tcp in (False, True):
@@ -441,64 +213,6 @@ def test_streams():
             pass
         tap.equal((event["cpu_id"], event["cpu_mw"] > 0), (0, True), str(event))
         stream.close()
-
-
-# ---- commands in place of the driver ----
-
-
-def commands(text, mode=0o644):
-    path = power_machine.HOME / "overrides.toml"
-    path.write_text(text)
-    path.chmod(mode)
-    return path
-
-
-def limit_command(before=""):
-    """A command that sets limits, and writes down what it was called with."""
-    log, path = power_machine.HOME / "overrides.log", power_machine.HOME / "override"
-    log.write_text("")
-    path.write_text(f"#!/bin/sh\necho \"$*\" >>{log}\n{before}\nexec '{power_machine.EMULATOR}' set --gpu \"$1\" --limit-w \"$2\"\n")
-    path.chmod(0o755)
-    return log, f"[set_power_limit]\ncommands = [\"'{path}' {{gpu_id}} {{power_limit_w}} {{power_limit_mw}}\"]\n"
-
-
-def test_overrides():
-    log, text = limit_command()
-    with power_machine.machine():
-        with node_machine.daemon(settings={"lease": {"commands": commands(text)}}) as daemon:
-            expect(daemon, "POST", f"{SET}0&power_limit_mw=250000&block=true", 200, "")
-            expect(daemon, "POST", "/gpu/set_persistence_mode?gpu_ids=0&enabled=true&block=true", 200, "")  # by the driver
-            tap.equal((power_machine.limits(), log.read_text()), ([250, power_machine.DEFAULT_W], "0 250 250000\n"))
-            tap.equal(ask(daemon, "POST", f"{SET}0&power_limit_mw=99000&block=true")[0], 400)
-        # It goes back by the same way.
-        tap.equal((power_machine.limits(), log.read_text().splitlines()[-1]), ([power_machine.DEFAULT_W] * 2, "0 400 400000"))
-
-
-def test_overrides_that_fail():
-    for before, pattern, reason in (("exit 3", "", "failed with status 3"), ("echo NOT supported", "error_pattern = '(?i)not SUPPORTED'\n", "error_pattern")):
-        log, text = limit_command(before)
-        with power_machine.machine(gpus=1), node_machine.daemon(settings={"lease": {"commands": commands(text + pattern)}}) as daemon:
-            expect(daemon, "POST", f"{SET}0&power_limit_mw=250000&block=true", 500, reason)
-            expect(daemon, "POST", f"{SET}0&power_limit_mw=240000&block=false", 200, "")
-            daemon.said(reason)
-            tap.equal(log.read_text().split("\n")[0], "0 250 250000")
-    text = "[set_power_limit]\ncommands = ['/nowhere/at-all {gpu_id}']\n"
-    with power_machine.machine(gpus=1), node_machine.daemon(settings={"lease": {"commands": commands(text)}}) as daemon:
-        expect(daemon, "POST", f"{SET}0&power_limit_mw=250000&block=true", 500, "cannot be run")
-
-
-def test_overrides_that_are_refused():
-    good = "[set_power_limit]\ncommands = ['true']\n"
-    for text, mode, reason in ((good + "timeout_s = 0\n", 0o644, "timeout_s"), (good + "more = 1\n", 0o644, "unknown key"),
-                               ("[set_everything]\ncommands = ['true']\n", 0o644, "set_everything"),
-                               ("[set_power_limit]\ncommands = []\n", 0o644, "commands"),
-                               ("[set_power_limit]\ncommands = ['true {enabled}']\n", 0o644, "enabled"), (good, 0o666, "written by everybody")):
-        with power_machine.machine(gpus=1):
-            node_machine.write_config({"lease": {"commands": commands(text, mode)}})
-            result = node_machine.run(f"--config={node_machine.CONFIG}")
-            tap.equal((result.returncode != 0, reason in result.stderr), (True, True), f"{text}: {result.stderr}")
-    with power_machine.machine(gpus=1), node_machine.daemon(settings={"lease": {"commands": commands(good, 0o664)}}) as daemon:
-        daemon.said("the group of")
 
 
 tap.main(globals())
