@@ -134,11 +134,13 @@ def test_clocks():
 
 def test_groups():
     for groups, statuses in (("cpu-read", (404, 404)), ("gpu-read,cpu-read", (404, 200)), ("none", (404, 404)), ("gpu-control", (200, 404))):
-        with power_machine.machine(gpus=1), node_machine.daemon(settings={"server": {"public_groups": groups}}) as daemon:
+        with power_machine.machine(gpus=1), processors({"intel-rapl:0": ("package-0", 5)}), \
+                node_machine.daemon(settings={"server": {"public_groups": groups}}) as daemon:
             tap.equal(ask(daemon, "POST", f"{SET}0&power_limit_mw=250000&block=true")[0], statuses[0], groups)
             tap.equal(ask(daemon, "GET", "/gpu/get_power")[0], statuses[1], groups)
             found = json.loads(ask(daemon, "GET", "/discover")[2])
             tap.equal(",".join(found["enabled_api_groups"]) or "none", groups)
+            tap.equal((len(found["gpus"]), len(found["cpus"])), (int("gpu-" in groups), int("cpu-" in groups)), groups)
 
 
 def test_rights():

@@ -95,11 +95,14 @@ void public_discover(struct public_exchange *exchange)
     struct discovery discovery = {.gpus = gpus,
                                   .cpus = cpus,
                                   .enabled_api_groups = groups,
-                                  .gpu_count = find_gpus(options->watch, infos, gpus),
-                                  .cpu_count = find_cpus(options->watch, cpus),
                                   .auth_required = options->wants_tokens,
                                   .daemon = "flyballd"};
 
+    /* What no enabled group is about is not shown. */
+    if ((options->groups & (1U << SIGNED_SCOPE_GPU_CONTROL | 1U << SIGNED_SCOPE_GPU_READ)) != 0)
+        discovery.gpu_count = find_gpus(options->watch, infos, gpus);
+    if ((options->groups & 1U << SIGNED_SCOPE_CPU_READ) != 0)
+        discovery.cpu_count = find_cpus(options->watch, cpus);
     for (int i = 0; i < SIGNED_SCOPE_COUNT; i++) {
         if ((options->groups >> i & 1) != 0)
             groups[discovery.group_count++] = signed_scope_words[i];
