@@ -203,6 +203,19 @@ def test_shared_gpus():
         tap.contains(result.stderr, "MPS")
 
 
+def test_gpus_of_a_server():
+    """A server of MPS keeps the GPUs that it serves from being turned; emulated ones, no other."""
+    with machine(gpus=2):
+        with subprocess.Popen([EMULATOR, "mps", "--gpu", "1"], env=CLEAN, stdout=subprocess.PIPE, text=True) as server:
+            tap.equal(server.stdout.readline(), "serving\n")
+            result = power("set", 150, "-i", "1")
+            tap.equal((result.returncode, limits()), (75, [DEFAULT_W] * 2))
+            tap.contains(result.stderr, f"MPS shares GPUs of this machine (process {server.pid})")
+            result = power("set", 150, "-i", "0", "--", "true")
+            tap.equal(result.returncode, 0, result.stderr)
+            server.kill()
+
+
 def test_without_permission():
     """As a user to whom the driver lets nothing be set."""
     user = as_other_user()

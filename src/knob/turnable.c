@@ -165,8 +165,25 @@ static int check_processes(const struct turnable_options *options, const struct 
     return 0;
 }
 
-/* Returns the pid of a process of MPS, or 0. The kernel cuts names: all of them begin like this. */
-static long long find_mps(const char *proc_root)
+/* Returns whether the driver lists the process on the device. */
+static bool is_listed(const struct device *device, long long pid)
+{
+    struct device_process processes[PROCESSES_MAX];
+    size_t count = 0;
+
+    /* If that fails, check_processes says so. */
+    (void)device_processes(device, DEVICE_PROCESSES_COMPUTING, processes, PROCESSES_MAX, &count);
+    for (size_t i = 0; i < count; i++)
+        if (processes[i].pid == pid)
+            return true;
+    return false;
+}
+
+/*
+ * Returns the pid of a process of MPS, or 0. The kernel cuts names: all of them begin like this. MPS of the
+ * machine shares no emulated GPU, so on those only a process that the emulator lists counts.
+ */
+static long long find_mps(const char *proc_root, const struct device *device)
 {
     static const char begin[] = "nvidia-cuda-mps";
     DIR *directory = opendir(proc_root);
@@ -177,7 +194,8 @@ static long long find_mps(const char *proc_root)
     while (directory != NULL && found == 0 && (entry = readdir(directory)) != NULL) {
         long long pid = isdigit((unsigned char)entry->d_name[0]) ? strtoll(entry->d_name, NULL, 10) : 0;
 
-        if (pid > 0 && read_proc(proc_root, pid, "comm", text) && strncmp(text, begin, strlen(begin)) == 0)
+        if (pid > 0 && read_proc(proc_root, pid, "comm", text) && strncmp(text, begin, strlen(begin)) == 0 &&
+            (!device->info.emulated || is_listed(device, pid)))
             found = pid;
     }
     if (directory != NULL)
@@ -188,7 +206,7 @@ static long long find_mps(const char *proc_root)
 static int check_mps(const struct turnable_options *options, const struct device *device,
                      struct fly_error *out_error)
 {
-    long long pid = find_mps(options->proc_root);
+    long long pid = find_mps(options->proc_root, device);
     char control[PROC_PATH_MAX];
 
     if (pid != 0)
