@@ -30,6 +30,8 @@ enum {
     WORDS_1 = 6,
     WORDS = WORDS_1 + KEPT
 };
+/* Energies go on from what is read: 1.28 GWh, to which a device adds for longer than it lives. */
+static const uint64_t energy_most_uj = INT64_MAX / 2;
 _Static_assert(sizeof head == sizeof head_1, "the heads of both versions are as long");
 
 static double *kept_at(struct shares *shares, size_t i)
@@ -64,7 +66,7 @@ static bool read_whole(const char *word, int64_t *out_value)
 {
     uint64_t value;
 
-    if (!number_parse_u64(word, INT64_MAX, &value))
+    if (!number_parse_u64(word, energy_most_uj, &value))
         return false;
     *out_value = (int64_t)value;
     return true;
