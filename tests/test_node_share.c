@@ -363,7 +363,7 @@ static void check_truth(struct ground *ground, const struct truth *truth, int i,
 
     assert_non_null(row);
     energy_j = (double)row->energy_uj / J;
-    half_j = row->half_width_uj / J;
+    half_j = ledger_half_width_uj(row) / J;
     if (fabs(energy_j - truth->energy_j) > half_j)
         fail_msg("process %d: %g J +- %g, but it drew %g", i, energy_j, half_j, truth->energy_j);
     if (half_j > most * energy_j)
@@ -381,7 +381,7 @@ static void run_campaign(uint64_t seed, bool alone)
         truths[i].until_s = truths[i].from_s + (alone ? 20 : 30 + test_uniform(&seed) * 90);
         truths[i].use = 20 + test_uniform(&seed) * 75;
     }
-    ground->look.lag_s = 0.1;
+    ground->look.lag_s = 0.15;
     ground->look.gain = 0.05;
     look(ground, tick_s, 0);
     for (int tick = 0; tick < (int)(campaign_s / tick_s); tick++) {

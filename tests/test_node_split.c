@@ -33,8 +33,8 @@ static const struct split_case {
 #define WENT(percent) {.most = 1, .use = (percent), .went = true}
     {"alone", 100, 1, 60, false, true, 1, {STAYED(80)}, {100}, 0},
     {"alone, use unknown, through MPS", 100, 1, 60, false, true, 1, {TOGETHER(NAN)}, {100}, 0},
-    {"two by use, the floor evenly", 160, 1, 60, false, true, 2, {STAYED(75), STAYED(25)}, {105, 55}, 0},
-    {"two without a floor", 160, 1, NAN, false, true, 2, {STAYED(75), STAYED(25)}, {120, 40}, 0},
+    {"two by use, the floor evenly", 160, 1, 60, false, true, 2, {STAYED(75), STAYED(25)}, {30 + 100 * 75.25 / 100.5, 30 + 100 * 25.25 / 100.5}, 0},
+    {"two without a floor", 160, 1, NAN, false, true, 2, {STAYED(75), STAYED(25)}, {160 * 75.25 / 100.5, 160 * 25.25 / 100.5}, 0},
     {"nobody busy", 80, 1, 60, false, true, 2, {STAYED(0), STAYED(0)}, {40, 40}, 0},
     {"less than the floor", 40, 1, 60, false, true, 2, {STAYED(90), STAYED(0)}, {20, 20}, 0},
     {"one came", 100, 1, 60, true, true, 1, {CAME(1, 50)}, {70}, 30},
@@ -44,7 +44,7 @@ static const struct split_case {
     {"two came", 100, 1, 60, true, false, 2, {CAME(1, NAN), CAME(1, NAN)}, {0, 0}, 100},
     {"use unknown", 100, 1, 60, false, false, 2, {STAYED(50), STAYED(NAN)}, {0, 0}, 100},
     {"MPS", 100, 1, 60, false, false, 3, {TOGETHER(50), TOGETHER(50), STAYED(2)}, {0, 0, 0}, 100},
-    {"one joins another", 160, 1, 60, false, true, 2, {STAYED(50), CAME(1, 100)}, {90, 70}, 0},
+    {"one joins another", 160, 1, 60, false, true, 2, {STAYED(50), CAME(1, 50)}, {90, 70}, 0},
     /* clang-format on */
 };
 
@@ -56,7 +56,7 @@ static void test_splits(void **state)
         const struct share_interval interval = {.energy_uj = (int64_t)(row->energy_j * J),
                                                 .duration_s = row->duration_s,
                                                 .floor_w = row->floor_w,
-                                                .use_error = 0.5,
+                                                .sample_s = 0.2,
                                                 .open = row->open,
                                                 .count = row->count,
                                                 .members = row->members};
@@ -92,7 +92,7 @@ static void test_split_is_exact(void **state)
             .floor_w = test_below(&random, 4) == 0 ? NAN : test_uniform(&random) * 500,
             .lag_s = 0.1,
             .gain = 0.05,
-            .use_error = 0.5,
+            .sample_s = 0.2,
             .open = test_below(&random, 2) == 0,
             .count = 1 + test_below(&random, 12),
             .members = members};

@@ -14,7 +14,7 @@
 
 enum { ENDS_AT_ONCE = 64 };
 
-static const double round_s = 0.25, tidy_s = 1.0;
+static const double round_s = 0.25, tidy_most_s = 1.0;
 static const int64_t mark_ms = 600000;
 
 static int64_t now_unix_ms(void)
@@ -335,6 +335,7 @@ void *share_clerk(void *state)
 {
     struct share *share = state;
     struct mono_time save_due = mono_after_s(mono_now(), share->options.save_s);
+    double tidy_s = fmin(tidy_most_s, share->options.save_s);
     struct mono_time tidy_due = mono_after_s(mono_now(), tidy_s);
 
     pthread_mutex_lock(&share->lock);

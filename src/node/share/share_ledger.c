@@ -5,6 +5,11 @@
 #include <math.h>
 #include <string.h>
 
+double ledger_half_width_uj(const struct ledger_row *row)
+{
+    return row->half_width_uj + 3.0 * sqrt(row->variance_uj2);
+}
+
 static void init_row(struct ledger_row *row, uint64_t process)
 {
     *row = (struct ledger_row){.process = process, .power_w = NAN, .memory_bytes = UINT64_MAX};
@@ -71,6 +76,7 @@ static void add_row(struct ledger_row *to, const struct ledger_row *from)
 {
     to->energy_uj += from->energy_uj;
     to->half_width_uj += from->half_width_uj;
+    to->variance_uj2 += from->variance_uj2;
     to->time_s += from->time_s;
     to->shared_s += from->shared_s;
     to->told_uj += from->told_uj;

@@ -48,7 +48,8 @@ enum {
 struct ledger_row {
     uint64_t process; /* 0 but in rows of processes */
     int64_t energy_uj;
-    double half_width_uj;  /* bound of the error of energy_uj */
+    double half_width_uj;  /* bound of the error of energy_uj, but for */
+    double variance_uj2;   /* what is chance; ledger_half_width_uj has both */
     double time_s;         /* for which it was there */
     double shared_s;       /* of a process: part of it whose energy is in a row of shared */
     double power_w;        /* in the last interval; NAN: none, or not known apart from others' */
@@ -123,6 +124,9 @@ struct ledger_row *ledger_find(struct ledger *ledger, uint64_t process);
 
 /* Adds a process's row to the others', and sets whose sharers have all been folded to the first set's. */
 void ledger_fold(struct ledger *ledger, uint64_t process);
+
+/* Returns the bound of the error of a row's energy. */
+double ledger_half_width_uj(const struct ledger_row *row);
 
 /* Returns the sum of all rows, computed anew; for tests. */
 int64_t ledger_sum(const struct ledger *ledger);

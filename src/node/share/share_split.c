@@ -6,12 +6,13 @@
 
 /* What the members come to, before anything is rounded. The last place of arrays is the rest's. */
 struct weighing {
-    double floor_uj, dynamic_uj;
+    double floor_uj, dynamic_uj, lag_uj;
+    double uses[SPLIT_MEMBERS_MAX];    /* halfway between cut and rounded; 0 is 0 */
     double weights[SPLIT_MEMBERS_MAX]; /* of the dynamic energy; their sum is 1 */
     double times[SPLIT_MEMBERS_MAX + 1];
     double time_sum, edge_most; /* the widest range of all members' times */
     double use_sum;             /* 0: by times alone */
-    double at_once;             /* the sum of all uses, as if all were there at once */
+    double edge_use;            /* part of it that is of those who came or went */
     size_t edges;
 };
 
@@ -41,9 +42,22 @@ static bool can_tell_apart(const struct share_interval *interval)
     return known || interval->count <= 1 || (interval->count == 2 && came == 1 && went == 1);
 }
 
+static void weigh_member(const struct share_member *member, size_t at, struct weighing *out)
+{
+    bool busy = isfinite(member->use) && member->use > 0.0;
+
+    out->times[at] = middle(member);
+    out->time_sum += out->times[at];
+    out->edge_most = fmax(out->edge_most, member->most - member->least);
+    out->edges += is_edge(member);
+    out->uses[at] = busy ? member->use + SPLIT_BIAS : 0.0;
+    out->use_sum += out->uses[at];
+    out->edge_use += is_edge(member) ? out->uses[at] : 0.0;
+}
+
 static void weigh(const struct share_interval *interval, struct weighing *out)
 {
-    double energy_uj = (double)interval->energy_uj, longest = 0.0, sum = 0.0;
+    double energy_uj = (double)interval->energy_uj, longest = 0.0;
 
     *out = (struct weighing){.floor_uj = 0.0};
     if (isfinite(interval->floor_w) && interval->floor_w > 0.0)
@@ -51,27 +65,21 @@ static void weigh(const struct share_interval *interval, struct weighing *out)
     else if (interval->open) /* nothing says what it drew while nobody was there: by time */
         out->floor_uj = energy_uj;
     out->dynamic_uj = energy_uj - out->floor_uj;
+    if (interval->duration_s > 0.0)
+        out->lag_uj = energy_uj * fmin(1.0, interval->lag_s / interval->duration_s);
     for (size_t i = 0; i < interval->count; i++) {
-        const struct share_member *member = &interval->members[i];
-
-        out->times[i] = middle(member);
-        out->time_sum += out->times[i];
+        weigh_member(&interval->members[i], i, out);
         longest = fmax(longest, out->times[i]);
-        out->edge_most = fmax(out->edge_most, member->most - member->least);
-        out->edges += is_edge(member);
-        out->weights[i] = isfinite(member->use) ? out->times[i] * fmax(0.0, member->use) : 0.0;
-        out->use_sum += out->weights[i];
-        out->at_once += isfinite(member->use) ? fmax(0.0, member->use) : 0.0;
     }
     if (interval->open)
         out->times[interval->count] = 1.0 - longest;
     for (size_t i = 0; i < interval->count; i++) {
-        if (out->use_sum <= 0.0)
-            out->weights[i] = out->times[i];
-        sum += out->weights[i];
+        if (out->use_sum > 0.0)
+            out->weights[i] = out->uses[i] / out->use_sum;
+        else
+            out->weights[i] =
+                out->time_sum > 0.0 ? out->times[i] / out->time_sum : 1.0 / (double)interval->count;
     }
-    for (size_t i = 0; i < interval->count; i++)
-        out->weights[i] = sum > 0.0 ? out->weights[i] / sum : 1.0 / (double)interval->count;
 }
 
 /* Rounds down, and gives what is left to the largest remainders. `left_uj` is less than `count`. */
@@ -122,47 +130,69 @@ static void round_parts(const double *exact_uj, int64_t energy_uj, struct share_
     give_left(exact_uj, parts, rest, count, left_uj);
 }
 
-/* Bound of the error of a share of the dynamic energy, which members' uses give. */
+static double range_of(const struct share_member *member)
+{
+    return member->most - member->least;
+}
+
+/* Bound of the error of a part of the dynamic energy, as a share of all of it; without what is chance. */
 static double share_error(const struct share_interval *interval, const struct weighing *weighing, size_t at)
 {
-    double share = weighing->weights[at], others = (double)(interval->count - 1);
-    double error = interval->use_error, readings;
+    const struct share_member *member = &interval->members[at];
+    double share = weighing->weights[at], error;
 
-    readings = (1.0 - share + others * share) * error / weighing->use_sum;
-    return fmin(fmax(share, 1.0 - share), SPLIT_MODEL * share * (1.0 - share) + readings);
+    if (weighing->use_sum <= 0.0)
+        return fmax(range_of(member) / 2.0, SPLIT_MODEL * share);
+    error = SPLIT_MODEL * share * (1.0 - share) +
+            SPLIT_BIAS * fabs((double)interval->count * share - 1.0) / weighing->use_sum;
+    if (is_edge(member) && interval->duration_s > 0.0)
+        error += share * fmin(1.0, interval->sample_s / interval->duration_s);
+    return fmin(fmax(share, 1.0 - share), error);
 }
 
-static double use_among(const struct share_interval *interval, const struct weighing *weighing, size_t at)
+/* Each use is off by up to half a percent, in any direction: a third of that squared, for each sample. */
+static double variance(const struct share_interval *interval, const struct weighing *weighing, size_t at)
 {
-    double use = interval->members[at].use;
+    double share = weighing->weights[at], others = (double)interval->count - 1.0;
+    double samples = interval->sample_s > 0.0 ? fmax(1.0, interval->duration_s / interval->sample_s) : 1.0;
+    double scale;
 
-    if (weighing->at_once <= 0.0 || !isfinite(use))
-        return 1.0;
-    return fmax(0.0, use) / weighing->at_once;
+    if (weighing->use_sum <= 0.0 || interval->count <= 1)
+        return 0.0;
+    scale = weighing->dynamic_uj / weighing->use_sum;
+    return scale * scale * ((1.0 - share) * (1.0 - share) + others * share * share) / (12.0 * samples);
 }
 
-static double half_width(const struct share_interval *interval, const struct weighing *weighing, size_t at,
-                         const struct share_part *part)
+static double member_error(const struct share_interval *interval, const struct weighing *weighing, size_t at)
 {
-    bool is_rest = at == interval->count;
-    double range = is_rest ? weighing->edge_most : 0.0, half_uj, share = 0.0;
-    double lag_uj = interval->duration_s > 0.0
-                        ? (double)interval->energy_uj * fmin(1.0, interval->lag_s / interval->duration_s)
-                        : 0.0;
+    const struct share_member *member = &interval->members[at];
+    double used = weighing->use_sum > 0.0 ? weighing->weights[at] : 1.0, error_uj;
+    double edges = weighing->use_sum > 0.0 ? weighing->edge_use / weighing->use_sum : 1.0;
 
-    if (!is_rest) {
-        range = interval->members[at].most - interval->members[at].least;
-        if (!is_edge(&interval->members[at]) && weighing->time_sum > 0.0)
-            range = weighing->edge_most * weighing->times[at] / weighing->time_sum;
-        share = weighing->weights[at];
+    if (is_edge(member))
+        error_uj = weighing->floor_uj * range_of(member) / 2.0 + weighing->lag_uj * used;
+    else
+        error_uj = weighing->floor_uj * weighing->edge_most / 2.0 * weighing->times[at] / weighing->time_sum +
+                   weighing->lag_uj * used * (weighing->edges > 0 ? edges : 0.0);
+    if (interval->count > 1)
+        error_uj += weighing->dynamic_uj * share_error(interval, weighing, at);
+    return error_uj;
+}
+
+static double rest_error(const struct weighing *weighing)
+{
+    return weighing->floor_uj * weighing->edge_most / 2.0 + (weighing->edges > 0 ? weighing->lag_uj : 0.0);
+}
+
+static void bound_parts(const struct share_interval *interval, const struct weighing *weighing,
+                        struct share_part *parts, struct share_part *rest)
+{
+    for (size_t i = 0; i < interval->count; i++) {
+        parts[i].half_width_uj =
+            member_error(interval, weighing, i) + interval->gain * (double)parts[i].energy_uj;
+        parts[i].variance_uj2 = variance(interval, weighing, i);
     }
-    half_uj = weighing->floor_uj * range / 2.0;
-    if (interval->count > 1 && !is_rest)
-        half_uj += weighing->dynamic_uj * (weighing->use_sum > 0.0 ? share_error(interval, weighing, at)
-                                                                   : fmax(range / 2.0, SPLIT_MODEL * share));
-    if (weighing->edges > 0)
-        half_uj += lag_uj * (is_rest ? 1.0 : use_among(interval, weighing, at));
-    return half_uj + interval->gain * (double)part->energy_uj;
+    rest->half_width_uj = rest_error(weighing) + interval->gain * (double)rest->energy_uj;
 }
 
 bool share_split(const struct share_interval *interval, struct share_part *out_parts,
@@ -191,10 +221,6 @@ bool share_split(const struct share_interval *interval, struct share_part *out_p
         exact_uj[i] = weighing.floor_uj * of_time + weighing.dynamic_uj * share;
     }
     round_parts(exact_uj, interval->energy_uj, out_parts, out_rest, count);
-    for (size_t i = 0; i <= count; i++) {
-        struct share_part *part = i < count ? &out_parts[i] : out_rest;
-
-        part->half_width_uj = half_width(interval, &weighing, i, part);
-    }
+    bound_parts(interval, &weighing, out_parts, out_rest);
     return true;
 }

@@ -16,9 +16,9 @@
  *
  *     floor     F = min(E, P t)     what the GPU would have drawn anyway; split by f[i], for time during
  *                                   which nobody was there to the idle row
- *     dynamic   D = E - F           what work drew; split by f[i] u[i], with u[i] how much of the time the
- *                                   process kept the processors busy, as the driver samples it; by f[i] if
- *                                   nobody kept anything busy
+ *     dynamic   D = E - F           what work drew; split by u[i], how much of the time the process kept the
+ *                                   processors busy, as the driver samples it; by f[i] if nobody kept
+ *                                   anything busy
  *
  * So a process that is alone has all of E, and what a job's GPU draws while it holds it is the job's. If P is
  * unknown, F is 0, or E where nobody was there for some of the time. Several processes at once of which one's
@@ -28,9 +28,13 @@
  * Half widths are bounds, made of
  *
  *     edges     a process that came or went between the looks was there for between f_least and f_most of
- *               the time: half that range times F, or times D where only the order of processes splits it
- *     lag       at each edge, lag_s times the mean power: the meter's reading is that old
- *     readings  u is a whole percent
+ *               the time: half that range times F, or times D where only the order of processes splits it;
+ *               of the dynamic energy, its use for as long as samples are apart
+ *     lag       where one came or went, lag_s times the mean power, times the process's use among all (and,
+ *               of one that stayed, times that of those who came and went): the meter's reading is that old
+ *     readings  u is a mean of whole percents. If all are cut off, or none is, shares move by SPLIT_BIAS of
+ *               a percent and how far the process's share is from the mean; this adds up over intervals. The
+ *               rest is chance, and adds up as variances do
  *     model     at the same u two processes may draw differently: the dynamic energy per u of one process
  *               is taken as within SPLIT_MODEL of that of the others
  *     gain      of the sensor, times the part
@@ -42,10 +46,13 @@ enum { SPLIT_MEMBERS_MAX = 256 };
 
 /* By how much, as a fraction, the dynamic energy of processes may differ at the same use: assumed. */
 #define SPLIT_MODEL 0.15
+/* By how much of a percent all uses may be off to one side: they are taken as halfway between cut and
+ * rounded. */
+#define SPLIT_BIAS 0.25
 
 struct share_member {
     double least, most; /* part of the interval during which it was there, 0 to 1: at least, at most */
-    double use;         /* u, in any unit that is the same for all, such as a percent; NAN: unknown */
+    double use;         /* u, in percent, over the whole interval; NAN: unknown */
     bool together;      /* MPS or MIG: it cannot be told apart from others */
     bool went;          /* it was not there any more at the end */
 };
@@ -55,7 +62,7 @@ struct share_interval {
     double duration_s;
     double floor_w;     /* P; NAN: unknown */
     double lag_s, gain; /* of the meter */
-    double use_error;   /* of each mean use, in its unit; 0: exact */
+    double sample_s;    /* between two samples of use */
     bool open;          /* nobody was there at one of the looks, so some of the time nobody may have been */
     size_t count;       /* 1 to SPLIT_MEMBERS_MAX */
     const struct share_member *members;
@@ -64,6 +71,7 @@ struct share_interval {
 struct share_part {
     int64_t energy_uj;
     double half_width_uj;
+    double variance_uj2; /* of what is left to chance: add 3 of its roots to the half width */
     double time_s;
 };
 

@@ -13,8 +13,8 @@ enum { EMPTY_LOOKS = 2, MEMBERS_MAX = SPLIT_MEMBERS_MAX };
 static const double busy_share = 0.1, busy_factor = 1.5, busy_extra_w = 25.0;
 /* Idle power is the mean of so much idle time. */
 static const double floor_time_s = 60.0;
-/* Uses are means of whole percents. */
-static const double use_error = 0.5;
+/* Between two of the driver's samples of use. */
+static const double sample_s = 1.0 / 6.0;
 
 /* All who were there at one of the two looks, by process. */
 struct gathering {
@@ -97,7 +97,7 @@ static void add_member(struct gathering *all, const struct ledger_seen *before, 
         most = fmin(1.0, fmax(0.0, seen->age_s) / duration_s);
     *member = (struct share_member){.least = before != NULL && now != NULL ? 1.0 : 0.0,
                                     .most = most,
-                                    .use = seen->use,
+                                    .use = now == NULL ? seen->use / 2.0 : seen->use,
                                     .together = seen->together,
                                     .went = now == NULL};
     all->processes[all->count++] = seen->process;
@@ -131,6 +131,7 @@ static void credit(struct ledger *ledger, struct ledger_row *row, const struct s
 {
     row->energy_uj += part->energy_uj;
     row->half_width_uj += part->half_width_uj;
+    row->variance_uj2 += part->variance_uj2;
     row->time_s += part->time_s;
     row->power_w = duration_s > 0.0 ? (double)part->energy_uj * 1e-6 / duration_s : NAN;
     ledger->energy_uj += part->energy_uj;
@@ -139,7 +140,8 @@ static void credit(struct ledger *ledger, struct ledger_row *row, const struct s
 static void credit_whole(struct ledger *ledger, struct ledger_row *row, int64_t energy_uj, double duration_s,
                          double gain)
 {
-    const struct share_part part = {energy_uj, gain * (double)energy_uj, duration_s};
+    const struct share_part part = {
+        .energy_uj = energy_uj, .half_width_uj = gain * (double)energy_uj, .time_s = duration_s};
 
     credit(ledger, row, &part, duration_s);
 }
@@ -261,7 +263,7 @@ static void credit_seen(struct ledger *ledger, const struct ledger_look *look, c
                                                 .floor_w = ledger->floor_w,
                                                 .lag_s = look->lag_s,
                                                 .gain = look->gain,
-                                                .use_error = use_error,
+                                                .sample_s = sample_s,
                                                 .open = ledger->present_count == 0 || count == 0,
                                                 .count = all.count,
                                                 .members = all.members};

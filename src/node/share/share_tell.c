@@ -41,7 +41,7 @@ void tell_rest(struct share_gpu *gpu, enum usage_kind kind, const struct ledger_
         .uid = -1,
         .energy_j = (double)row->energy_uj / 1e6,
         .energy_uj = row->energy_uj,
-        .half_width_j = row->half_width_uj * 1e-6,
+        .half_width_j = ledger_half_width_uj(row) * 1e-6,
         .time_s = row->time_s,
         .shared_s = row->shared_s,
         .power_w = row->power_w,
