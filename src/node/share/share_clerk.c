@@ -14,7 +14,7 @@
 
 enum { ENDS_AT_ONCE = 64 };
 
-static const double round_s = 0.25, tidy_most_s = 1.0;
+static const double round_s = 0.25, tidy_most_s = 5.0;
 static const int64_t mark_ms = 600000;
 
 static int64_t now_unix_ms(void)

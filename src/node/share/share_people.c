@@ -23,11 +23,9 @@ struct share_process *people_find(struct share *share, pid_t pid, unsigned long 
 
 struct share_process *people_of(struct share *share, uint64_t number)
 {
-    for (size_t i = 0; number != 0 && i < share->process_count; i++) {
-        if (share->processes[i].number == number)
-            return &share->processes[i];
-    }
-    return NULL;
+    struct share_process *process = &share->processes[number % SHARE_PROCESSES_MAX];
+
+    return number != 0 && process->number == number ? process : NULL;
 }
 
 /* ---- what sharers have in common ---- */

@@ -25,13 +25,19 @@ enum {
 
 /* A process that has, or had, rows. */
 struct share_process {
-    uint64_t number; /* in ledgers; never given twice; 0: the place is free */
+    uint64_t number; /* in ledgers; never given twice; its rest by SHARE_PROCESSES_MAX is its place; 0: the
+                      * place is free */
     struct owner owner;
     int64_t started_unix_ms; /* 0: unknown */
     int64_t ended_unix_ms;   /* seen on no GPU any more; 0: it is there */
     bool named;              /* owners_name has been asked */
     bool over;               /* it has ended for sure, as before the machine's last start */
     bool passive;            /* the server of MPS */
+    struct {                 /* what people_tidy finds of all its rows: */
+        bool any, there;     /* there are some; one of them has not ended */
+        bool logged;         /* all that ended are on record */
+        int64_t ended_unix_ms;
+    } rows;
 };
 
 /* A series of Prometheus: energy of all rows of one owner on one GPU. */
@@ -100,7 +106,7 @@ struct share {
     bool clerk_ended, namer_ended;
     struct share_gpu *gpus[WATCH_GPUS_MAX];
     size_t gpu_count;
-    uint64_t last_number;
+    uint64_t numbers;     /* how many were given */
     size_t process_count; /* places in use, at most; the rest was never used */
     struct share_process *processes;
     size_t series_count; /* likewise */

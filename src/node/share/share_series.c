@@ -6,6 +6,7 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "node/share/share_private.h"
@@ -177,46 +178,65 @@ void series_resume(struct share_gpu *gpu, const struct usage_row *row)
 
 /* ---- owners without a series ---- */
 
-/* The same owner on the same GPU has one series, so it counts once. */
-static bool is_first(struct share_gpu *gpu, size_t at, const struct share_series *wanted)
+static uint64_t mix_text(uint64_t hash, const char *text)
 {
-    for (size_t i = 0; i < at; i++) {
+    static const uint64_t prime = 1099511628211u;
+
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * prime;
+    return (hash ^ 0x100) * prime;
+}
+
+/* Two owners that would have one series have one hash. */
+static uint64_t hash_of(const struct owner *owner)
+{
+    static const uint64_t basis = 14695981039346656037u;
+    struct share_series series;
+    uint64_t hash;
+
+    fill(&series, 0, USAGE_PROCESS, owner);
+    hash = mix_text(basis, series.user);
+    hash = mix_text(hash, series.training_job);
+    hash = mix_text(hash, series.slurm_job);
+    hash = mix_text(hash, series.pod);
+    hash = mix_text(hash, series.pod_namespace);
+    return mix_text(hash, series.container);
+}
+
+static int by_hash(const void *one, const void *other)
+{
+    uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+
+    return (a > b) - (a < b);
+}
+
+static size_t count_left_out(struct share_gpu *gpu)
+{
+    uint64_t hashes[LEDGER_ROWS_MAX];
+    size_t count = 0, owners = 0;
+
+    for (size_t i = 0; i < gpu->ledger.count; i++) {
         const struct ledger_row *row = &gpu->ledger.rows[i];
         const struct share_process *process;
-        struct share_series other;
 
         if (row->group != SHARE_NO_GROUP || row->ended_unix_ms != 0)
             continue;
         process = people_of(gpu->share, row->process);
-        if (process == NULL)
-            continue;
-        fill(&other, gpu->gpu, USAGE_PROCESS, &process->owner);
-        if (is_same(&other, wanted))
-            return false;
+        if (process != NULL)
+            hashes[count++] = hash_of(&process->owner);
     }
-    return true;
+    if (count > 1)
+        qsort(hashes, count, sizeof hashes[0], by_hash);
+    for (size_t i = 0; i < count; i++)
+        owners += i == 0 || hashes[i] != hashes[i - 1];
+    return owners;
 }
 
 size_t series_left_out(const struct share *share)
 {
     size_t left_out = 0;
 
-    for (size_t i = 0; i < share->gpu_count; i++) {
-        struct share_gpu *gpu = share->gpus[i];
-
-        for (size_t k = 0; k < gpu->ledger.count; k++) {
-            const struct ledger_row *row = &gpu->ledger.rows[k];
-            const struct share_process *process;
-            struct share_series wanted;
-
-            if (row->group != SHARE_NO_GROUP || row->ended_unix_ms != 0)
-                continue;
-            process = people_of(gpu->share, row->process);
-            if (process == NULL)
-                continue;
-            fill(&wanted, gpu->gpu, USAGE_PROCESS, &process->owner);
-            left_out += is_first(gpu, k, &wanted);
-        }
-    }
+    for (size_t i = 0; i < share->gpu_count; i++)
+        left_out += count_left_out(share->gpus[i]);
     return left_out;
 }

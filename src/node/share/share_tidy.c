@@ -7,6 +7,7 @@
 
 enum { MS_PER_S = 1000 };
 
+/* Afterwards series have to be swept. */
 static void forget(struct share *share, struct share_process *process)
 {
     for (size_t i = 0; i < share->gpu_count; i++) {
@@ -19,7 +20,6 @@ static void forget(struct share *share, struct share_process *process)
         ledger_fold(&gpu->ledger, process->number);
     }
     process->number = 0;
-    series_sweep(share);
 }
 
 static struct share_process *longest_ended(struct share *share)
@@ -58,8 +58,10 @@ struct share_process *people_add(struct share *share, const struct owner *owner)
         if (place == NULL)
             return NULL;
         forget(share, place);
+        series_sweep(share);
     }
-    *place = (struct share_process){.number = ++share->last_number,
+    *place = (struct share_process){.number = ++share->numbers * SHARE_PROCESSES_MAX +
+                                              (uint64_t)(place - share->processes),
                                     .owner = *owner,
                                     .passive = strncmp(owner->command, "nvidia-cuda-mps", 15) == 0};
     return place;
@@ -80,8 +82,10 @@ void people_make_room(struct share_gpu *gpu)
             oldest = row;
     }
     process = oldest != NULL ? people_of(share, oldest->process) : NULL;
-    if (process != NULL && process->ended_unix_ms != 0)
-        forget(share, process);
+    if (process == NULL || process->ended_unix_ms == 0)
+        return;
+    forget(share, process);
+    series_sweep(share);
 }
 
 /* ---- who need not be kept ---- */
@@ -115,44 +119,62 @@ static bool job_goes_on(const struct share *share, const struct share_process *p
     return false;
 }
 
-/* Notes when a process was last on any GPU. Returns false if it has a row that is not in the record yet. */
-static bool note_end(struct share *share, struct share_process *process, int64_t now_unix_ms)
+static void look_at_row(struct share *share, const struct ledger_row *row)
 {
-    int64_t ended_unix_ms = 0;
-    bool there = false, logged = true, any = false;
+    struct share_process *process = people_of(share, row->process);
 
-    for (size_t i = 0; i < share->gpu_count; i++) {
-        const struct ledger_row *row = ledger_find(&share->gpus[i]->ledger, process->number);
+    if (process == NULL)
+        return;
+    process->rows.any = true;
+    process->rows.there = process->rows.there || row->ended_unix_ms == 0;
+    process->rows.logged = process->rows.logged && row->logged;
+    if (row->ended_unix_ms > process->rows.ended_unix_ms)
+        process->rows.ended_unix_ms = row->ended_unix_ms;
+}
 
-        if (row == NULL)
-            continue;
-        any = true;
-        there = there || row->ended_unix_ms == 0;
-        logged = logged && row->logged;
-        if (row->ended_unix_ms > ended_unix_ms)
-            ended_unix_ms = row->ended_unix_ms;
+static void look_at_rows(struct share *share)
+{
+    for (size_t i = 0; i < share->process_count; i++) {
+        share->processes[i].rows.any = share->processes[i].rows.there = false;
+        share->processes[i].rows.logged = true;
+        share->processes[i].rows.ended_unix_ms = 0;
     }
-    if (!any && process->ended_unix_ms == 0)
-        ended_unix_ms = now_unix_ms;
-    if (any || process->ended_unix_ms == 0)
-        process->ended_unix_ms = there ? 0 : ended_unix_ms;
-    return logged;
+    for (size_t i = 0; i < share->gpu_count; i++) {
+        for (size_t k = 0; k < share->gpus[i]->ledger.count; k++)
+            look_at_row(share, &share->gpus[i]->ledger.rows[k]);
+    }
+}
+
+/* One without a row is between its first look and its first row, or among the others for lack of room. */
+static void note_end(struct share_process *process, int64_t now_unix_ms)
+{
+    if (process->rows.any)
+        process->ended_unix_ms = process->rows.there ? 0 : process->rows.ended_unix_ms;
+    else if (process->ended_unix_ms == 0)
+        process->ended_unix_ms = now_unix_ms;
 }
 
 void people_tidy(struct share *share)
 {
     int64_t now_ms = clock_real.date(clock_real.state).ns / 1000000;
     int64_t before_unix_ms = now_ms - (int64_t)(share->options.keep_s * MS_PER_S);
+    bool forgot = false;
 
+    look_at_rows(share);
+    for (size_t i = 0; i < share->process_count; i++) {
+        if (share->processes[i].number != 0)
+            note_end(&share->processes[i], now_ms);
+    }
     for (size_t i = 0; i < share->process_count; i++) {
         struct share_process *process = &share->processes[i];
-        bool recorded;
+        bool recorded = process->rows.logged || share->record == NULL;
 
-        if (process->number == 0)
+        if (process->number == 0 || !recorded || !is_over_since(process, before_unix_ms) ||
+            job_goes_on(share, process, before_unix_ms))
             continue;
-        recorded = note_end(share, process, now_ms) || share->record == NULL;
-        if (recorded && is_over_since(process, before_unix_ms) &&
-            !job_goes_on(share, process, before_unix_ms))
-            forget(share, process);
+        forget(share, process);
+        forgot = true;
     }
+    if (forgot)
+        series_sweep(share);
 }
