@@ -221,6 +221,60 @@ def test_records_of_meters():
     tap.contains(notes, "1 processors and memories of the meters' records are left out")
 
 
+def usage_line(what, uuid, at_s, **members):
+    return json.dumps({"schema": "flyball.usage.line/1", "what": what, "unix_ms": round(at_s * 1000), "gpu": 0, "uuid": uuid, **members},
+                      separators=(",", ":")) + "\n"
+
+
+def test_record_of_the_daemon():
+    """Processes that no log tells of have rows of their own; those whose trials are on record do not count twice."""
+    begin, end = readings()[UUIDS[0]][0][0], readings()[UUIDS[0]][-1][0]
+    state = HOME / "flyballd"
+    state.mkdir()
+    (state / "other.json").write_text("{}")
+
+    def process(pid, uuid, from_s, to_s, energy_j, what="end", **members):
+        return usage_line(what, uuid, to_s, kind="process", pid=pid, started_unix_ms=round(from_s * 1000), ended_unix_ms=round(to_s * 1000),
+                          energy_j=energy_j, half_width_j=1, time_s=to_s - from_s, **members)
+
+    (state / "usage.jsonl.1").write_text(
+        usage_line("gpu", UUIDS[0], begin - 400, energy_uj=0, source="measured") + usage_line("gpu", UUIDS[1], begin - 400, energy_uj=0)
+        + process(1, UUIDS[0], begin - 300, begin - 200, 1000, user="eve", training_job="llama"))
+    (state / "usage.jsonl").write_text(
+        process(2, UUIDS[0], begin, end, 5000, user="ada", training_job="digits")
+        + process(3, UUIDS[1], begin - 250, begin - 240, None, user="eve") + "{torn\n")
+    (state / "usage.now.jsonl").write_text(
+        usage_line("gpu", UUIDS[0], end, energy_uj=9000000000) + usage_line("gpu", UUIDS[1], end, energy_uj=3000000000)
+        + process(4, UUIDS[1], begin - 200, begin - 100, 500, what="row", user="bob"))
+    since = ["--since", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begin - 500)), "--meters"]
+    # By each key: what flyballd adds. The one whose energy is not known apart from others' is nobody's.
+    expected = {"user": {"eve": 1000, "bob": 500}, "account": {}, "job": {"llama": 1000}, "host": {}, "gpu": {UUIDS[0]: 1000, UUIDS[1]: 500}}
+    for key in KEYS:
+        said, notes = report("--by", key, *since, state)
+        tap.equal({row[key]: row["energy_j"] for row in said["rows"] if row["row"] == "attributed"}, expected[key], key)
+        close(sum(row["energy_j"] for row in said["rows"]), 12000, key)
+        close(said["meters"]["energy_j"], 12000, key)
+        tap.contains(notes, "1 lines of flyballd's record are damaged")
+    tap.equal((said["attributed"]["processes_in_logs"], said["attributed"]["processes_without_figure"], said["attributed"]["half_width_j"]),
+              (1, 1, 2))
+    by_host, _ = report("--by", "host", *since, f"{HERE}={state}")
+    tap.equal({row["host"]: row["energy_j"] for row in by_host["rows"] if row["row"] == "attributed"}, {HERE: 1500})
+    text = flyball("report", "--store", STORE, *since, state).stdout
+    tap.contains(text, "eve, by flyballd")
+    tap.contains(text, "flyballd attributed 1500.0 J +/- 2.0 J beside trials")
+    # Half of a process, and of what was counted, lies within a period that begins in its middle.
+    half = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(round(begin) - 250))
+    said, _ = report("--by", "user", "--since", half, "--meters", state)
+    eve = next(row["energy_j"] for row in said["rows"] if row["row"] == "attributed" and row["user"] == "eve")
+    tap.equal(480 < eve < 520, True, eve)
+    # A recording of the same GPUs beside it: each moment once.
+    both, _ = report(*since, state, RECORDING)
+    tap.equal(abs(both["meters"]["energy_j"] / 12000 - 1) < 0.5, True, both["meters"])
+    # Moments of a long period are told apart only by days: rather nobody's than twice.
+    coarse, _ = report("--by", "user", "--since", "3000d", "--meters", state)
+    tap.equal([row for row in coarse["rows"] if row["row"] == "attributed"], [])
+
+
 def test_logs_that_are_not_understood():
     """They are named, and the others count."""
     before = report("--by", "job")[0]["rows"]

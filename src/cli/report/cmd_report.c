@@ -32,8 +32,8 @@ static const struct cli_option options[] = {
      .type = CLI_TEXT,
      .placeholder = "PATH",
      .help = "What the GPUs' meters counted: a recording of 'flyball record', a report of 'flyball run "
-             "--output', or "
-             "a directory of such; HOST=PATH says on which host a recording was made. Operands are more of "
+             "--output', a directory of such, or flyballd's directory /var/lib/flyballd; HOST=PATH says on "
+             "which host a recording was made. Operands are more of "
              "them."},
     OPTION_STORE,
 };
@@ -93,8 +93,10 @@ static int add_job(struct work *work, const struct job_summary *job, struct fly_
 
 static int add_jobs(struct work *work, struct fly_error *out_error)
 {
-    const struct usage_options usage_options = {
-        .key = work->report.key, .since_us = work->report.since_us, .until_us = work->end_us};
+    const struct usage_options usage_options = {.key = work->report.key,
+                                                .since_us = work->report.since_us,
+                                                .until_us = work->end_us,
+                                                .ends_us = work->report.until_us};
     struct job_list list = {.count = 0};
     int code = usage_new(&usage_options, &work->report.usage, out_error);
 
@@ -113,6 +115,21 @@ static int add_jobs(struct work *work, struct fly_error *out_error)
     return code;
 }
 
+/* What trials used and what flyballd attributed beside them, against what the meters counted. */
+static int make_balance(struct work *work, struct fly_error *out_error)
+{
+    struct report *report = &work->report;
+    size_t count = report->row_count + report->attributed.count;
+    struct usage_row *rows = arena_alloc(&work->arena, count + 1, sizeof rows[0]);
+
+    if (rows == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < count; i++)
+        rows[i] = i < report->row_count ? report->rows[i] : report->attributed.rows[i - report->row_count];
+    return usage_balance_make(report->key, rows, count, work->meters.gpus, work->meters.count,
+                              &report->balance, out_error);
+}
+
 static int read_meters(struct work *work, struct fly_error *out_error)
 {
     const struct cli_call *call = work->call;
@@ -124,8 +141,10 @@ static int read_meters(struct work *work, struct fly_error *out_error)
     if (code == 0)
         code = report_meters_sum(&work->meters, report->usage, out_error);
     if (code == 0)
-        code = usage_balance_make(report->key, report->rows, report->row_count, work->meters.gpus,
-                                  work->meters.count, &report->balance, out_error);
+        code = report_attributed_make(report->key, report->usage, &work->meters.used, &report->attributed,
+                                      out_error);
+    if (code == 0)
+        code = make_balance(work, out_error);
     if (code == 0)
         report->meters = &work->meters;
     return code;
@@ -145,6 +164,7 @@ static int report_jobs(struct work *work, struct fly_error *out_error)
         report_put_notes(work->call, report);
     if (report->meters != NULL)
         usage_balance_deinit(&report->balance);
+    report_attributed_deinit(&report->attributed);
     report_meters_deinit(&work->meters);
     usage_free(report->usage);
     return code;
@@ -173,22 +193,26 @@ static int report_run(const struct cli_call *call, struct fly_error *out_error)
 const struct cli_command cmd_report = {
     .words = "report",
     .summary = "add up who used what energy in recurring jobs",
-    .paragraphs = {"Adds up the energy and the GPU time of the trials of all recurring jobs of a store "
-                   "within a period, by "
-                   "user, account, job, host or GPU, with the number of trials, of recurrences that began, "
-                   "and of outcomes. "
-                   "A trial counts in each row that has a part in it.",
-                   "With --meters, the rows 'unattributed' hold what the GPUs' meters counted beyond that: "
-                   "other programs, "
-                   "and idling. All rows together are what the meters counted. Without, it reads unknown. By "
-                   "host and by "
-                   "GPU each has its own; one is negative where more is attributed than was counted, and a "
-                   "note says so.",
-                   "What lies across a border of the period is cut by the times of the reports around it. "
-                   "'No energy' are "
-                   "trials of which no figure is on record; 'cut off' those of which the last part is not, "
-                   "since they were "
-                   "killed or fell silent."},
+    .paragraphs =
+        {"Adds up the energy and the GPU time of the trials of all recurring jobs of a store "
+         "within a period, by "
+         "user, account, job, host or GPU, with the number of trials, of recurrences that began, "
+         "and of outcomes. "
+         "A trial counts in each row that has a part in it.",
+         "With --meters, the rows 'unattributed' hold what the GPUs' meters counted beyond that: "
+         "other programs, "
+         "and idling. All rows together are what the meters counted. Without, it reads unknown. By "
+         "host and by "
+         "GPU each has its own; one is negative where more is attributed than was counted, and a "
+         "note says so.",
+         "From flyballd's record also come rows 'by flyballd': what it attributed to processes "
+         "that held a GPU while no trial did. They are estimates; those of users, of FLYBALL_JOB_NAME, of "
+         "hosts and of GPUs.",
+         "What lies across a border of the period is cut by the times of the reports around it. "
+         "'No energy' are "
+         "trials of which no figure is on record; 'cut off' those of which the last part is not, "
+         "since they were "
+         "killed or fell silent."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "[PATH...]",

@@ -20,6 +20,7 @@ void report_meters_init(struct report_meters *meters, double since_unix_s, doubl
     *meters = (struct report_meters){.since_unix_s = since_unix_s, .until_unix_s = until_unix_s};
     run_reports_init(&meters->reports);
     recorded_init(&meters->recorded);
+    used_init(&meters->used);
     name_index_init(&meters->places, USAGE_ROWS_MAX);
 }
 
@@ -27,6 +28,7 @@ void report_meters_deinit(struct report_meters *meters)
 {
     run_reports_deinit(&meters->reports);
     recorded_deinit(&meters->recorded);
+    used_deinit(&meters->used);
     name_index_deinit(&meters->places);
     free(meters->nodes);
     free(meters->gpus);
@@ -52,11 +54,21 @@ static bool is_recording(const char *path)
 static int read_file(struct report_meters *meters, const char *path, const char *host,
                      struct fly_error *out_error)
 {
+    if (used_is_record(path))
+        return used_read(&meters->used, path, host, out_error);
     if (!is_recording(path))
         return run_reports_read(&meters->reports, path, NULL, out_error);
     meters->files++;
     return recorded_read(&meters->recorded, path, host, meters->since_unix_s, meters->until_unix_s,
                          out_error);
+}
+
+/* The files of flyballd's record: usage.jsonl, usage.jsonl.3, usage.now.jsonl. */
+static int is_usage(const struct dirent *entry)
+{
+    static const char begin[] = "usage.";
+
+    return strncmp(entry->d_name, begin, sizeof begin - 1) == 0 && strstr(entry->d_name, ".jsonl") != NULL;
 }
 
 static int is_record(const struct dirent *entry)
@@ -67,18 +79,26 @@ static int is_record(const struct dirent *entry)
            (strcmp(end, ".jsonl") == 0 || strcmp(end, ".json") == 0);
 }
 
+static bool has_usage(const char *directory)
+{
+    char *file = NULL;
+    bool has = asprintf(&file, "%s/usage.now.jsonl", directory) >= 0 && access(file, F_OK) == 0;
+
+    free(file);
+    return has;
+}
+
 static int read_directory(struct report_meters *meters, const char *path, const char *host,
                           struct fly_error *out_error)
 {
     struct dirent **entries = NULL;
-    int count = scandir(path, &entries, is_record, alphasort), code = 0;
+    int count = scandir(path, &entries, has_usage(path) ? is_usage : is_record, alphasort), code = 0;
 
     if (count <= 0)
-        code =
-            error_set(out_error, count < 0 ? FLY_EREAD : FLY_ENOTFOUND,
-                      "there is no record of meters in '%s'; name files of 'flyball record', or reports of "
-                      "'flyball run --output'",
-                      path);
+        code = error_set(out_error, count < 0 ? FLY_EREAD : FLY_ENOTFOUND,
+                         "there is no record of meters in '%s'; name files of 'flyball record', reports of "
+                         "'flyball run --output', or flyballd's directory",
+                         path);
     for (int i = 0; i < count; i++) {
         char *file = NULL;
 
@@ -189,14 +209,20 @@ static void take_device(struct report_meters *meters, const struct usage *usage,
 
 int report_meters_sum(struct report_meters *meters, const struct usage *usage, struct fly_error *out_error)
 {
-    size_t most = meters->recorded.count + meters->reports.window_count, count = 0;
+    int code = used_end(&meters->used, meters->since_unix_s, meters->until_unix_s, out_error);
+    size_t most = meters->recorded.count + meters->reports.window_count + meters->used.window_count,
+           count = 0;
     struct tally_window *windows = calloc(most + 1, sizeof windows[0]);
     struct tally tally = {.count = 0};
-    int code;
 
     if (windows == NULL)
         return error_no_memory(out_error);
-    code = take_windows(meters, meters->recorded.windows, meters->recorded.count, windows, &count, out_error);
+    if (code == 0)
+        code =
+            take_windows(meters, meters->used.windows, meters->used.window_count, windows, &count, out_error);
+    if (code == 0)
+        code = take_windows(meters, meters->recorded.windows, meters->recorded.count, windows, &count,
+                            out_error);
     if (code == 0)
         code = take_windows(meters, meters->reports.windows, meters->reports.window_count, windows, &count,
                             out_error);

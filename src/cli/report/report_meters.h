@@ -5,10 +5,12 @@
 #include "job/past/usage_balance.h"
 #include "meter/tally/recorded.h"
 #include "meter/tally/run_reports.h"
+#include "meter/tally/used.h"
 
 /*
- * What the meters counted within a period, from recordings and from reports of `flyball run
- * --output`. Each GPU counts once at each moment, as meter/tally/tally.h defines it.
+ * What the meters counted within a period, from recordings, from reports of `flyball run
+ * --output`, and from flyballd's record of who used the GPUs. Each GPU counts once at each moment, as
+ * meter/tally/tally.h defines it.
  *
  *     report_meters_init(&meters, since_unix_s, until_unix_s);
  *     report_meters_read(&meters, "node1=/var/lib/flyball", out_error);    for each that is named
@@ -20,6 +22,7 @@ struct report_meters {
     double since_unix_s, until_unix_s;
     struct run_reports reports;
     struct recorded recorded;
+    struct used used;
     size_t files;             /* recordings */
     struct usage_meter *gpus; /* owned; filled by report_meters_sum with the GPUs that have a figure */
     size_t count;
@@ -35,7 +38,8 @@ void report_meters_init(struct report_meters *meters, double since_unix_s, doubl
 void report_meters_deinit(struct report_meters *meters);
 
 /*
- * Reads a file, or all *.jsonl and *.json in a directory; `HOST=PATH` says on which host a
+ * Reads a file, or all *.jsonl and *.json in a directory; of flyballd's directory, its record of who used
+ * the GPUs alone. `HOST=PATH` says on which host a
  * recording was made. FLY_ENOTFOUND if there is nothing.
  */
 int report_meters_read(struct report_meters *meters, const char *named, struct fly_error *out_error);

@@ -99,7 +99,8 @@ static const struct meaning names[USAGE_KEYS] = {
 /* Before and after the counts. */
 static const struct meaning amounts[] = {
     {"row", "row", MEANING_TEXT, 0, NULL, MEANING_FACT,
-     "'used' for what trials reported, 'unattributed' for what only the meters counted."},
+     "'used' for what trials reported, 'attributed' for what flyballd attributed to processes that no log "
+     "tells of, 'unattributed' for what only the meters counted."},
     {"gpu_model", "model", MEANING_TEXT, 0, NULL, MEANING_FACT, "Model of the GPU."},
     {"energy_j", "energy (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_COUNTER,
      "Energy of the trials' GPUs within the period."},
@@ -170,6 +171,25 @@ static void add_row(struct table *table, const struct report *report, const stru
         table_add_unavailable(table, NULL, "what was metered stands in the rows 'unattributed'");
 }
 
+static void add_attributed(struct table *table, const struct report *report, const struct usage_row *row,
+                           bool for_people)
+{
+    static const struct usage_sums no_trial;
+    char name[NAME_SIZE];
+
+    snprintf(name, sizeof name, for_people ? "%.150s, by flyballd" : "%.150s", row->name);
+    if (!for_people)
+        table_add_text(table, "attributed");
+    table_add_text(table, name);
+    if (report->key == USAGE_GPU)
+        add_text(table, row->model, "no trial tells it");
+    table_add_real(table, row->sums.energy_j);
+    table_add_real(table, row->sums.gpu_time_s);
+    add_counts(table, &no_trial, for_people);
+    if (!for_people)
+        table_add_unavailable(table, NULL, "what was metered stands in the rows 'unattributed'");
+}
+
 bool report_is_placed(const struct report *report)
 {
     return report->key == USAGE_HOST || report->key == USAGE_GPU;
@@ -220,6 +240,8 @@ struct table *report_rows(const struct report *report, bool for_people,
 
     for (size_t i = 0; i < report->row_count; i++)
         add_row(table, report, &report->rows[i], for_people);
+    for (size_t i = 0; i < report->attributed.count; i++)
+        add_attributed(table, report, &report->attributed.rows[i], for_people);
     for (size_t i = 0; report->meters != NULL && i < report->balance.count; i++)
         add_unattributed(table, report, &report->balance.remainders[i], for_people);
     if (report->meters == NULL)

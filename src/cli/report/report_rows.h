@@ -2,6 +2,7 @@
 #ifndef FLYBALL_CLI_REPORT_REPORT_ROWS_H
 #define FLYBALL_CLI_REPORT_REPORT_ROWS_H
 
+#include "cli/report/report_attributed.h"
 #include "cli/report/report_meters.h"
 #include "shapes/table.h"
 
@@ -17,8 +18,9 @@ struct report {
     struct usage *usage;
     const struct usage_row *rows;
     size_t row_count;
-    struct report_meters *meters; /* NULL: none were named */
-    struct usage_balance balance; /* with meters */
+    struct report_meters *meters;        /* NULL: none were named */
+    struct report_attributed attributed; /* with meters: what flyballd's record adds */
+    struct usage_balance balance;        /* with meters */
     const struct report_trouble *troubles;
     size_t trouble_count;
 };

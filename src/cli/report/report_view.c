@@ -48,6 +48,16 @@ static json_t *meters_value(const struct report *report)
     return value;
 }
 
+static json_t *attributed_value(const struct report_attributed *attributed)
+{
+    json_t *value = json_pack("{s:I, s:I}", "processes_in_logs", (json_int_t)attributed->told,
+                              "processes_without_figure", (json_int_t)attributed->unknown);
+
+    json_number_set(value, "energy_j", attributed->energy_j, not_known);
+    json_number_set(value, "half_width_j", attributed->half_width_j, not_known);
+    return value;
+}
+
 static const struct shape_field trouble_rows[] = {
     {SHAPE_AT(report_trouble, job), TOLD_ANY_TEXT},
     {SHAPE_AT_AS("reason", report_trouble, text), TOLD_ANY_TEXT},
@@ -64,6 +74,7 @@ static void add_members(struct table *table, const struct report *report)
     table_member(table, "total", total_value(usage_total(report->usage)));
     if (report->meters != NULL) {
         table_member(table, "meters", meters_value(report));
+        table_member(table, "attributed", attributed_value(&report->attributed));
     } else {
         table_member(table, "meters", json_null());
         table_member(table, "meters_unavailable", json_string(report_no_meters));
@@ -92,6 +103,11 @@ static int emit_summary(const struct cli_call *call, const struct report *report
             (size_t)snprintf(text + length, sizeof text - length, "; the meters of %zu GPU%s counted %s",
                              report->meters->count, report->meters->count == 1 ? "" : "s",
                              amount_energy(report->balance.metered_j, NAN, "", metered));
+    if (report->attributed.count > 0)
+        length +=
+            (size_t)snprintf(text + length, sizeof text - length, "; flyballd attributed %s beside trials",
+                             amount_energy(report->attributed.energy_j, report->attributed.half_width_j,
+                                           amount_plus_minus(), used));
     snprintf(text + length, sizeof text - length, "\n");
     return cli_emit_text(call, text, out_error);
 }
@@ -149,6 +165,12 @@ void report_put_notes(const struct cli_call *call, const struct report *report)
             "%zu processors and memories of the meters' records are left out: a trial's energy is that of "
             "its GPUs",
             meters->others);
-    if (meters->recorded.emulated + meters->reports.emulated > 0)
+    if (meters->used.damaged > 0)
+        cli_note(call, "%zu lines of flyballd's record are damaged, and left out", meters->used.damaged);
+    if (report->attributed.unknown > 0)
+        cli_note(call,
+                 "the energy of %zu processes is not known apart from others'; it is in what is unattributed",
+                 report->attributed.unknown);
+    if (meters->recorded.emulated + meters->reports.emulated + meters->used.emulated > 0)
         cli_note(call, "some of the meters are of emulated devices; nothing in them was measured");
 }
