@@ -235,6 +235,37 @@ def test_root_of_a_container():
     node_machine.clean()
 
 
+def test_answers_are_of_now_and_ones_own():
+    """However often the same is asked, nobody gets what holds for another, or what has changed since."""
+    lock = power_machine.HOME / "readonly"
+    with power_machine.machine(), node_machine.daemon(settings={"rights": {"open": "yes"}}) as daemon:
+        wait_for_answers(daemon)
+
+        def look():
+            mine, his = daemon.ask("GET", "/v1/gpus")[2]["gpus"][0], tcp(daemon, "GET", "/v1/gpus")[2]["gpus"][0]
+            one = daemon.ask("GET", "/v1/gpus/0")[2]
+            tap.equal((one["may_control"], one["leases"], his["leases"]), (mine["may_control"], mine["leases"], mine["leases"]))
+            return mine["may_control"], his["may_control"], mine["leases"]
+        for _ in range(20):
+            tap.equal(look(), (True, False, 0))
+            made = node_machine.lease(daemon, 200)
+            tap.equal(look(), (True, False, 1))
+            lock.touch()
+            try:
+                tap.equal(look(), (False, False, 1))
+            finally:
+                lock.unlink()
+            tap.equal(daemon.ask("DELETE", f"/v1/leases/{made['id']}")[0], 200)
+        node_machine.write_config({"rights": {"open": "yes"}}, rules=node_machine.OWN_RULE + "[rule all]\nceiling = 50%\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.said("the configuration was read again")
+        tap.equal(daemon.ask("GET", "/v1/gpus/0")[2]["ceiling_w"], 200)
+        tap.equal(daemon.ask("POST", "/v1/release", {})[0] in (200, 403), True)
+        if os.geteuid() == 0:
+            tap.equal(daemon.ask("GET", "/v1/gpus/0")[2]["answers"], False)
+    node_machine.clean()
+
+
 def test_tokens():
     file = power_machine.HOME / "tokens"
     secrets = {scope: tap.run([power_machine.FLYBALL, "token", f"of-{scope}", "--scope", scope, "--tokens", str(file)],

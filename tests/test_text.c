@@ -385,11 +385,33 @@ static void test_single_bytes_are_replaced(void **state)
     assert_string_equal(ascii, "a?b???? ~?");
 }
 
+/* Wherever in a text one bad byte stands, it is found, and no other byte is taken for one. */
+static void test_harmless_at_each_place(void **state)
+{
+    static const char bad[] = {'\x00', '\x1f', '\x7f', '\x80', '\xff'}, good[] = {' ', '!', '~', '"', 'a'};
+    enum { LENGTH = 27 };
+
+    (void)state;
+    for (size_t at = 0; at < LENGTH; at++) {
+        for (size_t i = 0; i < COUNT(bad); i++) {
+            char text[LENGTH];
+
+            memset(text, good[(at + i) % COUNT(good)], sizeof text);
+            assert_true(harmless_all(text, sizeof text, false));
+            text[at] = bad[i];
+            assert_false(harmless_all(text, sizeof text, false));
+            text[at] = '\n';
+            assert_true(harmless_all(text, sizeof text, true));
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_json_words),
         cmocka_unit_test(test_harmless),
+        cmocka_unit_test(test_harmless_at_each_place),
         cmocka_unit_test(test_arena),
         cmocka_unit_test(test_buffer),
         cmocka_unit_test(test_words),

@@ -66,6 +66,27 @@ static bool may_stand(uint32_t character, bool lines)
 }
 
 /*
+ * Returns how many characters at the beginning are printable ASCII, as in most text nearly all are: eight at
+ * a time, of which none is above 0x7E, where adding 1 sets the highest bit, or below a space, where taking a
+ * space away does.
+ */
+static size_t plain_run(const char *text, size_t length)
+{
+    const uint64_t each = UINT64_C(0x0101010101010101);
+    size_t run = 0;
+    uint64_t eight;
+
+    for (; run + sizeof eight <= length; run += sizeof eight) {
+        memcpy(&eight, text + run, sizeof eight);
+        if (((eight | (eight + each) | (eight - each * ' ')) & each << 7) != 0)
+            break;
+    }
+    while (run < length && text[run] >= ' ' && text[run] < 0x7F)
+        run++;
+    return run;
+}
+
+/*
  * Returns the length of the next run of characters that may be shown; gives the bytes of the
  * character after it, 0 at the end.
  */
@@ -78,9 +99,7 @@ static size_t read_run(const char *text, size_t length, bool lines, size_t *out_
     for (;;) {
         size_t bytes;
 
-        /* A shortcut for most text. */
-        while (run < length && text[run] >= ' ' && text[run] < 0x7F)
-            run++;
+        run += plain_run(text + run, length - run);
         if (run == length)
             break;
         bytes = harmless_read(text + run, length - run, out_character);

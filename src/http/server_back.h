@@ -2,6 +2,7 @@
 #ifndef FLYBALL_HTTP_SERVER_BACK_H
 #define FLYBALL_HTTP_SERVER_BACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,6 +56,13 @@ struct server_back {
      * without one every caller of this machine may do everything.
      */
     enum serve_scope (*admit)(void *self, const struct serve_request *request);
+
+    /*
+     * Answers the task if that can be done without waiting, and returns whether it did; it is not
+     * finished then, but sent. Otherwise `put` gets it. It spares a request the way to another thread and
+     * back. Any thread. NULL: every task is put.
+     */
+    bool (*answer_now)(void *self, struct task *task);
 
     /* Answers the task by its deadline, and finishes it; refuses it after `stop`. Any thread. */
     void (*put)(void *self, struct task *task);

@@ -198,6 +198,16 @@ static enum MHD_Result send_health(struct visit *visit)
     return send_answer(visit);
 }
 
+/* Returns whether the back had an answer at once. */
+static bool answer_now(struct visit *visit)
+{
+    const struct server_options *options = &visit->door->server->options;
+
+    visit->task.request.body = visit->body.data;
+    visit->task.request.body_length = visit->body.length;
+    return options->back->answer_now != NULL && options->back->answer_now(options->back_self, &visit->task);
+}
+
 /* Passes the request to a thread that may block. */
 static enum MHD_Result wait_for_answer(struct visit *visit, bool ready)
 {
@@ -246,7 +256,7 @@ static enum MHD_Result submit(struct visit *visit)
             return refuse_method(visit);
         return own_paths[i].answer(visit);
     }
-    return wait_for_answer(visit, false);
+    return answer_now(visit) ? send_answer(visit) : wait_for_answer(visit, false);
 }
 
 static enum MHD_Result begin(struct visit *visit, const char *method, const char *version)

@@ -49,16 +49,20 @@ static void *work(void *self)
     return NULL;
 }
 
+/* What asks no driver is answered by the thread that reads the connections. */
+static bool answer_now(void *self, struct task *task)
+{
+    if (node_v1_waits(&task->request) || node_public_waits(&task->request))
+        return false;
+    answer(self, task);
+    return true;
+}
+
 static void put(void *self, struct task *task)
 {
     struct back *back = self;
 
-    if (node_v1_waits(&task->request) || node_public_waits(&task->request)) {
-        task_line_put(&back->line, task);
-        return;
-    }
-    answer(back, task);
-    task->finish(task);
+    task_line_put(&back->line, task);
 }
 
 static void stop(void *self)
@@ -147,6 +151,7 @@ static const struct server_back node_back = {
     .tokens = {.command = "flyball token", .header_only = header_only},
     .start = start,
     .admit = admit,
+    .answer_now = answer_now,
     .put = put,
     .count = count_nothing,
     .write_figures = write_figures,

@@ -19,7 +19,8 @@ struct admit {
     struct node_rights rights;
     struct rights_rule *rules; /* owned; NULL: none */
     char *readonly_path;       /* owned; NULL: the usual one */
-    bool with_groups;          /* there is a rule for a group */
+    uint64_t renewals;
+    bool with_groups; /* there is a rule for a group */
     bool here;
 };
 
@@ -97,6 +98,7 @@ int admit_renew(struct admit *admit, const struct admit_rules *rules, struct fly
     admit->readonly_path = made.readonly_path;
     admit->with_groups = made.with_groups;
     admit->here = made.here;
+    admit->renewals++;
     pthread_rwlock_unlock(&admit->lock);
     free(old_rules);
     free(old_path);
@@ -104,7 +106,7 @@ int admit_renew(struct admit *admit, const struct admit_rules *rules, struct fly
 }
 
 /* Gives a user's groups; the group of the peer's process always counts. */
-static size_t find_groups(const struct serve_peer *peer, bool all, gid_t groups[GROUPS_MAX])
+static size_t find_groups(const struct admit_class *peer, bool all, gid_t groups[GROUPS_MAX])
 {
     char bytes[USER_BYTES];
     struct passwd entry, *user = NULL;
@@ -122,19 +124,53 @@ static unsigned scopes_of(enum serve_scope scope)
            (scope >= SERVE_TRAIN ? (unsigned)RIGHTS_CONTROL : 0);
 }
 
-static void describe_peer(const struct serve_request *request, struct rights_peer *out_peer)
+void admit_class_of(const struct serve_request *request, struct admit_class *out_class)
 {
     const struct serve_peer *peer = &request->peer;
-    bool has_token = request->caller_name[0] != '\0';
 
-    *out_peer = (struct rights_peer){.local = peer->local,
-                                     .same_namespaces = peer->same_namespaces,
-                                     .uid = peer->uid,
-                                     .minors = peer->minors,
-                                     .minor_count = peer->minor_count,
-                                     .has_token = has_token,
-                                     .token = has_token ? request->caller_name : NULL,
-                                     .token_scopes = has_token ? scopes_of(request->scope) : 0};
+    *out_class = (struct admit_class){.local = peer->local,
+                                      .same_namespaces = peer->same_namespaces,
+                                      .uid = peer->uid,
+                                      .gid = peer->gid,
+                                      .minor_count = peer->minor_count};
+    memcpy(out_class->minors, peer->minors, peer->minor_count * sizeof peer->minors[0]);
+    out_class->has_token = request->caller_name[0] != '\0';
+    if (!out_class->has_token)
+        return;
+    out_class->token_scope = request->scope;
+    snprintf(out_class->token, sizeof out_class->token, "%s", request->caller_name);
+}
+
+bool admit_class_is(const struct admit_class *one, const struct admit_class *other)
+{
+    return one->local == other->local && one->same_namespaces == other->same_namespaces &&
+           one->has_token == other->has_token && one->uid == other->uid && one->gid == other->gid &&
+           one->token_scope == other->token_scope && one->minor_count == other->minor_count &&
+           memcmp(one->minors, other->minors, one->minor_count * sizeof one->minors[0]) == 0 &&
+           strcmp(one->token, other->token) == 0;
+}
+
+/* Decisions see nothing of a caller but his class. */
+static void describe_peer(const struct admit_class *class, struct rights_peer *out_peer)
+{
+    *out_peer = (struct rights_peer){.local = class->local,
+                                     .same_namespaces = class->same_namespaces,
+                                     .uid = class->uid,
+                                     .minors = class->minors,
+                                     .minor_count = class->minor_count,
+                                     .has_token = class->has_token,
+                                     .token = class->has_token ? class->token : NULL,
+                                     .token_scopes = class->has_token ? scopes_of(class->token_scope) : 0};
+}
+
+uint64_t admit_stamp(struct admit *admit)
+{
+    uint64_t stamp;
+
+    pthread_rwlock_rdlock(&admit->lock);
+    stamp = 2 * admit->renewals + rights_is_readonly(admit->readonly_path);
+    pthread_rwlock_unlock(&admit->lock);
+    return stamp;
 }
 
 static int64_t known(const struct watch_sample *sample, enum quantity quantity)
@@ -165,12 +201,14 @@ static void decide(struct admit *admit, const struct serve_request *request, con
     gid_t groups[GROUPS_MAX];
     struct node_rights rights;
     struct rights_peer peer;
+    struct admit_class class;
 
-    describe_peer(request, &peer);
+    admit_class_of(request, &class);
+    describe_peer(&class, &peer);
     pthread_rwlock_rdlock(&admit->lock);
     if (peer.local) {
         peer.gids = groups;
-        peer.gid_count = find_groups(&request->peer, admit->with_groups, groups);
+        peer.gid_count = find_groups(&class, admit->with_groups, groups);
     }
     rights = admit->rights;
     rights.readonly = rights_is_readonly(admit->readonly_path);

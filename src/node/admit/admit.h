@@ -4,10 +4,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <flyball/error.h>
 
 #include "http/exchange.h"
+#include "http/tokens.h"
 #include "node/lease/leases.h"
 #include "node/lease/rights.h"
 #include "node/watch/watch.h"
@@ -47,6 +49,26 @@ void admit_close(struct admit *admit);
 
 /* Puts other rules in force for all later decisions. FLY_ENOMEM, FLY_ELIMIT; then the earlier ones stay. */
 int admit_renew(struct admit *admit, const struct admit_rules *rules, struct fly_error *out_error);
+
+/*
+ * All of a caller that decisions about GPUs depend on: those of the same class get the same decisions, as long
+ * as the stamp and the GPUs stay the same.
+ */
+struct admit_class {
+    bool local, same_namespaces, has_token;
+    uid_t uid;
+    gid_t gid;
+    enum serve_scope token_scope;
+    size_t minor_count;
+    int minors[SERVE_MINORS_MAX];
+    char token[TOKEN_NAME_MAX];
+};
+void admit_class_of(const struct serve_request *request, struct admit_class *out_class);
+bool admit_class_is(const struct admit_class *one, const struct admit_class *other);
+
+/* Returns a number that is another one once other rules are in force, or the operator's file comes or goes.
+ */
+uint64_t admit_stamp(struct admit *admit);
 
 /* Decides for a GPU of the watch. */
 void admit_decide(struct admit *admit, const struct serve_request *request, size_t gpu,

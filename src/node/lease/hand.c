@@ -48,6 +48,7 @@ static void end_call(struct hand *hand)
     pthread_mutex_lock(&leases->lock);
     hand->busy = false;
     see(hand);
+    atomic_fetch_add(&leases->changes, 1);
     pthread_cond_broadcast(&leases->changed);
     pthread_mutex_unlock(&leases->lock);
 }

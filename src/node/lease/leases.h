@@ -209,6 +209,9 @@ int leases_find(struct leases *leases, const char *id, struct lease *out_lease, 
 /* Gives a GPU as its hand sees it; never waits for a driver. */
 void leases_look(struct leases *leases, size_t gpu, struct leases_gpu *out_gpu);
 
+/* Returns a number that is another one after each change of what leases_look gives, but for times. */
+uint64_t leases_stamp(struct leases *leases);
+
 void leases_count(struct leases *leases, struct leases_counts *out_counts);
 
 /* Counts a request that was refused before it came here. */

@@ -38,6 +38,11 @@ void leases_refuse(struct leases *leases, int code)
     atomic_fetch_add(&leases->refused[refusal], 1);
 }
 
+uint64_t leases_stamp(struct leases *leases)
+{
+    return atomic_load(&leases->changes);
+}
+
 void leases_count(struct leases *leases, struct leases_counts *out_counts)
 {
     struct lease none;

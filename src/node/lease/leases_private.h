@@ -82,7 +82,8 @@ struct leases {
     bool released, stopping;
     size_t left_count; /* of threads that nobody waits for, the last of which frees */
     size_t maximum;
-    struct tended *tended; /* `maximum` of them */
+    struct tended *tended;        /* `maximum` of them */
+    atomic_uint_fast64_t changes; /* of what is to be done, and of what hands have seen */
     atomic_uint_fast64_t granted, refused[LEASE_REFUSAL_COUNT], lease_ends[LEASE_END_COUNT];
     size_t hand_count;
     struct hand hands[];

@@ -40,6 +40,7 @@ uint64_t leases_bump(struct leases *leases, uint64_t gpus, bool awaited)
     static const uint64_t one = 1;
     uint64_t version = ++leases->version;
 
+    atomic_fetch_add(&leases->changes, 1);
     for (size_t i = 0; i < leases->hand_count; i++) {
         struct hand *hand = &leases->hands[i];
 

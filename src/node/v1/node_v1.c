@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "node/v1/v1_cache.h"
+#include "node/v1/v1_events.h"
 #include "node/v1/v1_private.h"
 
 static const char front[] = "/v1/";
@@ -15,19 +17,20 @@ static const char front[] = "/v1/";
 static const struct {
     const char *method, *path;
     v1_route_fn *answer;
-    bool waits; /* perhaps for a driver */
+    bool waits;  /* perhaps for a driver */
+    bool cached; /* the answer depends on nothing but what a key of v1_cache.h has */
 } routes[] = {
-    {"GET", "/v1/gpus", v1_list_gpus, false},
-    {"GET", "/v1/gpus/{id}", v1_show_gpu, false},
-    {"GET", "/v1/leases", v1_list_leases, false},
-    {"POST", "/v1/leases", v1_grant_lease, true},
-    {"PATCH", "/v1/leases/{id}", v1_change_lease, true},
-    {"DELETE", "/v1/leases/{id}", v1_end_lease, true},
-    {"POST", "/v1/leases/{id}/renew", v1_renew_lease, true},
-    {"GET", "/v1/stream", v1_open_stream, false},
-    {"GET", "/v1/usage", v1_show_usage, true}, /* for nobody, but its rows may be many */
-    {"POST", "/v1/release", v1_release, true},
-    {"POST", "/v1/resume", v1_resume, true},
+    {"GET", "/v1/gpus", v1_list_gpus, false, true},
+    {"GET", "/v1/gpus/{id}", v1_show_gpu, false, true},
+    {"GET", "/v1/leases", v1_list_leases, false, false},
+    {"POST", "/v1/leases", v1_grant_lease, true, false},
+    {"PATCH", "/v1/leases/{id}", v1_change_lease, true, false},
+    {"DELETE", "/v1/leases/{id}", v1_end_lease, true, false},
+    {"POST", "/v1/leases/{id}/renew", v1_renew_lease, true, false},
+    {"GET", "/v1/stream", v1_open_stream, false, false},
+    {"GET", "/v1/usage", v1_show_usage, true, false}, /* for nobody, but its rows may be many */
+    {"POST", "/v1/release", v1_release, true, false},
+    {"POST", "/v1/resume", v1_resume, true, false},
 };
 enum { ROUTES = sizeof routes / sizeof routes[0], NOT_ALLOWED = 405, BUSY = 503, RETRY_S = 1 };
 
@@ -110,6 +113,27 @@ static void refuse(const struct serve_request *request, const char *allowed, str
     answer->allow = allowed;
 }
 
+/* Answers by the route, or with what it answered before. */
+static int answer(struct v1_exchange *exchange, int route)
+{
+    struct serve_answer *made = exchange->answer;
+    struct v1_cache_key key;
+    int code;
+
+    if (!routes[route].cached)
+        return routes[route].answer(exchange);
+    v1_cache_key(exchange, &key);
+    if (v1_cache_take(exchange->v1->cache, &key, &made->body)) {
+        made->status = 200;
+        made->type = "application/json";
+        return 0;
+    }
+    code = routes[route].answer(exchange);
+    if (code == 0 && made->status == 200)
+        v1_cache_keep(exchange->v1->cache, &key, &made->body);
+    return code;
+}
+
 void node_v1_answer(struct node_v1 *v1, const struct serve_request *request, struct serve_answer *out_answer)
 {
     struct v1_exchange exchange = {.v1 = v1, .request = request, .answer = out_answer};
@@ -121,7 +145,7 @@ void node_v1_answer(struct node_v1 *v1, const struct serve_request *request, str
         return;
     }
     arena_init(&exchange.arena, V1_ARENA_MAX);
-    code = routes[route].answer(&exchange);
+    code = answer(&exchange, route);
     if (code < 0) {
         exchange.error.code = code;
         buffer_clear(&out_answer->body);
@@ -133,9 +157,14 @@ void node_v1_answer(struct node_v1 *v1, const struct serve_request *request, str
 int node_v1_open(const struct node_v1_options *options, struct node_v1 **out_v1, struct fly_error *out_error)
 {
     struct node_v1 *v1 = calloc(1, sizeof *v1);
+    int code = v1 == NULL ? error_no_memory(out_error) : v1_cache_new(&v1->cache, out_error);
 
-    if (v1 == NULL)
-        return error_no_memory(out_error);
+    if (code == 0)
+        code = v1_events_new(&v1->events, out_error);
+    if (code < 0) {
+        node_v1_close(v1);
+        return code;
+    }
     v1->options = *options;
     *out_v1 = v1;
     return 0;
@@ -143,6 +172,10 @@ int node_v1_open(const struct node_v1_options *options, struct node_v1 **out_v1,
 
 void node_v1_close(struct node_v1 *v1)
 {
+    if (v1 == NULL)
+        return;
+    v1_events_free(v1->events);
+    v1_cache_free(v1->cache);
     free(v1);
 }
 

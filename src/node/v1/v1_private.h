@@ -10,6 +10,8 @@ enum { V1_ARENA_MAX = 4 << 20, V1_ID_MAX = 128 };
 
 struct node_v1 {
     struct node_v1_options options;
+    struct v1_cache *cache;   /* owned */
+    struct v1_events *events; /* owned */
 };
 
 /* One request between finding its route and writing its answer. */

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "node/stream/sample_stream.h"
+#include "node/v1/v1_events.h"
 #include "node/v1/v1_private.h"
 #include "shapes/shape_rows.h"
 
@@ -25,18 +26,30 @@ static const struct shape_field event_rows[] = {
 };
 static const struct shape shape_v1_event = {SHAPE_OF(v1_event, event_rows)};
 
-static void put_sample(struct watch *watch, void *state, const struct watch_sample *sample,
-                       struct buffer *events)
+static void write_event(struct watch *watch, const struct watch_sample *sample, struct buffer *events)
 {
     struct v1_figures figures;
     struct device_info info;
 
-    (void)state;
     v1_figures_of(sample, &figures);
     watch_gpu_info(watch, sample->gpu, &info);
     buffer_printf(events, "id: %llu\nevent: gpu\ndata: ", (unsigned long long)sample->id);
     shape_put(&shape_v1_event, &(struct v1_event){info.index, &figures}, SHAPE_SPARE_ASCII, events, NULL);
     buffer_puts(events, "\n\n");
+}
+
+/* The first client who gets a sample has its event written. */
+static void put_sample(struct watch *watch, void *state, const struct watch_sample *sample,
+                       struct buffer *events)
+{
+    struct node_v1 *v1 = *(struct node_v1 **)state;
+    size_t begin = events->length;
+
+    if (v1_events_take(v1->events, sample->id, events))
+        return;
+    write_event(watch, sample, events);
+    if (events->error == 0)
+        v1_events_keep(v1->events, sample->id, events->data + begin, events->length - begin);
 }
 
 static void put_lost(uint64_t count, struct buffer *events)
@@ -81,7 +94,11 @@ static int read_gpus(struct v1_exchange *exchange, uint64_t *out_gpus)
 int v1_open_stream(struct v1_exchange *exchange)
 {
     const struct node_v1_options *options = &exchange->v1->options;
-    struct sample_stream_options stream = {.watch = options->watch, .put = put_sample, .lost = put_lost};
+    struct sample_stream_options stream = {.watch = options->watch,
+                                           .put = put_sample,
+                                           .lost = put_lost,
+                                           .state = &exchange->v1,
+                                           .state_bytes = sizeof exchange->v1};
     int code = read_start(exchange, &stream.after);
 
     if (code == 0)

@@ -240,6 +240,16 @@ size_t watch_since(struct watch *watch, uint64_t after_id, struct watch_sample *
     return count;
 }
 
+uint64_t watch_stamp(struct watch *watch)
+{
+    uint64_t stamp;
+
+    pthread_mutex_lock(&watch->lock);
+    stamp = watch->newest_id + watch->comings; /* both only rise */
+    pthread_mutex_unlock(&watch->lock);
+    return stamp;
+}
+
 void watch_listen(struct watch *watch, void (*fresh)(void *state), void *state)
 {
     pthread_mutex_lock(&watch->listener_lock);

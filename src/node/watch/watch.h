@@ -113,6 +113,9 @@ int watch_latest(struct watch *watch, size_t gpu, struct watch_sample *out_sampl
 size_t watch_since(struct watch *watch, uint64_t after_id, struct watch_sample *out_samples, size_t max,
                    uint64_t *out_lost);
 
+/* Returns a number that is another one after each sample, and when a device comes or goes. */
+uint64_t watch_stamp(struct watch *watch);
+
 /*
  * Calls `fresh` after each sample, from several threads, one at a time; it must not block, and must
  * not call watch_listen. NULL: no more calls from the return of this function on.

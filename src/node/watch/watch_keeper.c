@@ -72,6 +72,7 @@ static void take_list(struct watch *watch, struct generation *made)
         place->generation = made;
         place->info = device->info;
         place->lost = false;
+        watch->comings++;
         generation_use(made);
     }
 }

@@ -56,6 +56,7 @@ struct watch {
     size_t gpu_count, cpu_count;
     struct watch_sample *ring;
     uint64_t newest_id;        /* 0: none */
+    uint64_t comings;          /* of devices, and goings */
     struct watch_saved *saved; /* of the file, for devices that have not been seen yet */
     size_t saved_count;
     char *state_path; /* owned; NULL: none */

@@ -56,6 +56,7 @@ void place_leave(struct place *place, const char *why)
     if (place->device == NULL)
         return;
     place->device = NULL;
+    place->watch->comings++;
     snprintf(place->why, sizeof place->why, "%s", why);
     generation_drop(place->watch, place->generation);
     place->generation = NULL;
