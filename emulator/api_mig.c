@@ -14,7 +14,8 @@ int nvmlDeviceGetMigMode(struct nvml_device *device, unsigned *current, unsigned
     if (code == NVML_SUCCESS && !gpu_board(call.gpu)->has_mig)
         code = NVML_NOT_SUPPORTED;
     if (code == NVML_SUCCESS) {
-        *current = call.state->settings.instances > 0 ? NVML_ENABLED : NVML_DISABLED;
+        *current =
+            emulator_instances(&call.state->settings, call.gpu->index) > 0 ? NVML_ENABLED : NVML_DISABLED;
         *pending = *current;
     }
     return call_end(&call, code);
@@ -26,7 +27,7 @@ int nvmlDeviceGetMaxMigDeviceCount(struct nvml_device *device, unsigned *count)
     int code = call_device(&call, __func__, device, count != NULL);
 
     if (code == NVML_SUCCESS)
-        *count = call.state->settings.instances > 0 ? EMULATOR_INSTANCES_MAX : 0;
+        *count = emulator_instances(&call.state->settings, call.gpu->index) > 0 ? EMULATOR_INSTANCES_MAX : 0;
     return call_end(&call, code);
 }
 
@@ -37,7 +38,7 @@ int nvmlDeviceGetMigDeviceHandleByIndex(struct nvml_device *device, unsigned ind
 
     if (code == NVML_SUCCESS && !gpu_board(call.gpu)->has_mig)
         code = NVML_NOT_SUPPORTED;
-    if (code == NVML_SUCCESS && index >= call.state->settings.instances)
+    if (code == NVML_SUCCESS && index >= emulator_instances(&call.state->settings, call.gpu->index))
         code = NVML_NOT_FOUND;
     if (code == NVML_SUCCESS)
         *out = call_instance_handle(call.gpu->index, index);

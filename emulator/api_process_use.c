@@ -77,7 +77,8 @@ int nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct nvml_proc
 
     if (code != NVML_SUCCESS)
         return code;
-    if (call.state->settings.process_samples == EMULATOR_SAMPLES_NONE || call.state->settings.instances > 0)
+    if (call.state->settings.process_samples == EMULATOR_SAMPLES_NONE ||
+        emulator_instances(&call.state->settings, call.gpu->index) > 0)
         return call_end(&call, NVML_NOT_SUPPORTED);
     gpu_use_up_to(call.gpu, call.now_ns);
     look(&call, last_us, &told);

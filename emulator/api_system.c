@@ -195,7 +195,7 @@ static int find_instance(const struct emulator_state *state, const char *uuid, s
     char identity[IDENTITY_MAX];
 
     for (unsigned gpu = 0; gpu < state->gpu_count; gpu++) {
-        for (unsigned instance = 0; instance < state->settings.instances; instance++) {
+        for (unsigned instance = 0; instance < emulator_instances(&state->settings, gpu); instance++) {
             identity_instance_uuid(&state->gpus[gpu], instance, identity);
             if (strcasecmp(identity, uuid) != 0)
                 continue;

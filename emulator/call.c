@@ -51,7 +51,7 @@ struct nvml_device *call_instance_handle(unsigned gpu, unsigned instance)
 static int index_of(const struct nvml_device *device, const struct emulator_state *state, int *out_instance)
 {
     for (unsigned i = 0; i < state->gpu_count; i++) {
-        for (unsigned instance = 0; instance < state->settings.instances; instance++) {
+        for (unsigned instance = 0; instance < emulator_instances(&state->settings, i); instance++) {
             *out_instance = (int)instance;
             if (device == &instance_handles[i][instance])
                 return (int)i;

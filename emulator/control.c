@@ -385,10 +385,10 @@ int emulator_work_begin_as(struct emulator *emulator, unsigned gpu, const struct
     struct hold hold;
     int slot;
 
-    if (role->instance >= (int)emulator->state->settings.instances)
+    if (role->instance >= (int)emulator_instances(&emulator->state->settings, gpu))
         return error_set(out_error, FLY_EUSAGE,
                          "GPU %u of the emulator has %u MIG instances, and none of number %d; count from 0",
-                         gpu, emulator->state->settings.instances, role->instance);
+                         gpu, emulator_instances(&emulator->state->settings, gpu), role->instance);
     hold = take(emulator, gpu);
     slot = gpu_work_begin(hold.gpu, hold.now_ns, role, load);
     give(&hold);

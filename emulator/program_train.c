@@ -196,11 +196,9 @@ static int read_busy(const struct program_call *call, struct job *job, struct fl
     return 0;
 }
 
-/* On GPUs that MIG divides, work is always in an instance. */
 static int read_role(const struct program_call *call, struct job *job, struct fly_error *out_error)
 {
     const char *word = program_value(call, "kind");
-    bool divided = emulator_settings_of(job->emulator)->instances > 0;
     double instance;
     int kind = 0;
 
@@ -209,7 +207,7 @@ static int read_role(const struct program_call *call, struct job *job, struct fl
     if (kind == EMULATOR_WORK_MPS_SERVER)
         return bad_value(call, "kind", "compute, graphics or mps", out_error);
     job->role.kind = (enum emulator_work_kind)kind;
-    job->role.instance = divided ? 0 : -1;
+    job->role.instance = -1;
     if (program_value(call, "instance") == NULL)
         return 0;
     if (program_number(call, "instance", 0, EMULATOR_INSTANCES_MAX - 1, 0, &instance, out_error) < 0)
@@ -244,15 +242,20 @@ static void describe_work(const struct program_call *call, struct job *job)
         job->load.nature = recorded->nature;
 }
 
-/* Takes a place on every GPU, or on none. */
+/* Takes a place on every GPU, or on none. Where MIG divides it, work is always in an instance. */
 static int begin(struct job *job, struct fly_error *out_error)
 {
     struct emulator_load load = {job->shape->idle_w, 0.0, job->memory_bytes, true, job->load.nature};
     int code = 0;
 
     for (unsigned i = 0; code == 0 && i < EMULATOR_GPUS_MAX; i++) {
-        if ((job->gpus & 1U << i) != 0)
-            code = emulator_work_begin_as(job->emulator, i, &job->role, &load, &job->slots[i], out_error);
+        struct emulator_role role = job->role;
+
+        if ((job->gpus & 1U << i) == 0)
+            continue;
+        if (role.instance < 0 && emulator_instances(emulator_settings_of(job->emulator), i) > 0)
+            role.instance = 0;
+        code = emulator_work_begin_as(job->emulator, i, &role, &load, &job->slots[i], out_error);
     }
     return code;
 }

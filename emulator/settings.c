@@ -71,6 +71,16 @@ static bool set_instances(struct emulator_settings *settings, const char *value)
     return true;
 }
 
+static bool set_first_divided(struct emulator_settings *settings, const char *value)
+{
+    uint64_t first;
+
+    if (!number_parse_u64(value, EMULATOR_GPUS_MAX, &first))
+        return false;
+    settings->first_divided = (unsigned)first;
+    return true;
+}
+
 static bool set_time(struct emulator_settings *settings, const char *value)
 {
     static const char *const words[] = {"real", "virtual", NULL};
@@ -295,6 +305,8 @@ const struct emulator_setting emulator_settings_table[] = {
     {"mig", "N", "a number from 0 to 7",
      "Into how many MIG instances each GPU is divided, where the model has MIG; none unless given.",
      set_instances},
+    {"mig-from", "N", "a number from 0 to 16", "The first GPU that is divided; 0 unless given.",
+     set_first_divided},
     {"time", "WORD", "real or virtual",
      "Whether time passes by itself, or only when a program moves it; real unless said otherwise.", set_time},
     {"sensor", "WORD", "board, part-time, second or exact",
@@ -446,6 +458,11 @@ int emulator_settings_parse(struct emulator_settings *settings, const char *text
     if (code == 0)
         *settings = parsed;
     return code;
+}
+
+unsigned emulator_instances(const struct emulator_settings *settings, unsigned gpu)
+{
+    return gpu >= settings->first_divided ? settings->instances : 0;
 }
 
 double emulator_setting_or(const struct emulator_settings *settings, double given, double board)

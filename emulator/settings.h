@@ -50,7 +50,8 @@ struct emulator_settings {
     unsigned gpus;
     unsigned board;     /* in emulated_boards */
     bool board_given;   /* otherwise a profile's board, if it names one, comes before it */
-    unsigned instances; /* of MIG, on every GPU; 0: MIG is off */
+    unsigned instances; /* of MIG, on every GPU from first_divided on; 0: MIG is off */
+    unsigned first_divided;
     bool virtual_time;
     enum emulator_sensor_kind sensor;
     double counter_period_s;     /* NAN: the board's; 0: always fresh */
@@ -85,6 +86,9 @@ struct emulator_settings {
     char profile[EMULATOR_PATH_MAX]; /* path of a recorded profile (measured.h) that the boards follow */
     char workload[EMULATOR_WORKLOAD_MAX]; /* which of it; "" for the only one */
 };
+
+/* Into how many MIG instances that GPU is divided; 0: MIG is off. */
+unsigned emulator_instances(const struct emulator_settings *settings, unsigned gpu);
 
 /* What holds of these settings for a figure of the board's own. */
 double emulator_setting_or(const struct emulator_settings *settings, double given, double board);
