@@ -97,6 +97,9 @@ def test_kinds_of_processes():
         tap.equal(processes(COMPUTE), [f"{server}:{NOWHERE}", f"{client}:{NOWHERE}"])
         tap.equal(processes(GRAPHICS), [f"{painter}:{NOWHERE}"])
         tap.equal(processes(CLIENTS), [f"{client}:{NOWHERE}"])
+        smi = tap.run([EMULATOR.parent / "nvidia-smi", "pmon", "-c", "1"], env={**os.environ, "LD_LIBRARY_PATH": str(EMULATOR.parent)})
+        tap.equal([line.split()[1:3] for line in smi.stdout.splitlines() if not line.startswith("#")],
+                  [[str(server), "C"], [str(client), "M+C"], [str(painter), "G"]], smi.stderr)
         tap.equal(pathlib.Path(f"/proc/{server}/comm").read_text(), "nvidia-cuda-mps\n")
         gpu = show()["gpus"][0]
         tap.equal([work["kind"] for work in gpu["works"]], ["mps-server", "mps", "graphics"])

@@ -87,8 +87,16 @@ int smi_field_read(const struct smi_gpu *gpu, const struct smi_field *field, cha
 /* "[N/A]" and the like. */
 const char *smi_unavailable(int code);
 
-/* The processes at work on a GPU: how many were stored. */
-unsigned smi_processes(const struct smi_gpu *gpu, struct nvml_process out_processes[SMI_PROCESSES_MAX]);
+struct smi_process {
+    struct nvml_process of;
+    bool computes, renders, is_client; /* of MPS */
+};
+
+/* The processes at work on a GPU, those that compute first: how many were stored. */
+unsigned smi_processes(const struct smi_gpu *gpu, struct smi_process out_processes[SMI_PROCESSES_MAX]);
+
+/* "C", "G", "C+G", or "M+C" for a client of MPS. */
+const char *smi_process_type(const struct smi_process *process);
 
 /* The name of a process's program; "-" when it cannot be known. */
 void smi_process_name(const struct smi_library *library, unsigned pid, char out_text[SMI_TEXT_MAX]);

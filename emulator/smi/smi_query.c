@@ -190,7 +190,7 @@ static const struct column process_columns[] = {
 int smi_query_processes(const struct smi_call *call, const char *fields)
 {
     const struct column *row[COLUMNS_MAX];
-    struct nvml_process processes[SMI_PROCESSES_MAX];
+    struct smi_process processes[SMI_PROCESSES_MAX];
     unsigned count;
     int code = find_columns(call, fields, process_columns, row, &count);
     char pid[16], name[SMI_TEXT_MAX], memory[32];
@@ -200,12 +200,14 @@ int smi_query_processes(const struct smi_call *call, const char *fields)
         unsigned found = smi_processes(&call->gpus[i], processes);
 
         for (unsigned process = 0; process < found; process++) {
-            snprintf(pid, sizeof pid, "%u", processes[process].pid);
-            smi_process_name(call->library, processes[process].pid, name);
-            if (processes[process].memory_bytes == NVML_MEMORY_UNKNOWN)
+            if (!processes[process].computes)
+                continue;
+            snprintf(pid, sizeof pid, "%u", processes[process].of.pid);
+            smi_process_name(call->library, processes[process].of.pid, name);
+            if (processes[process].of.memory_bytes == NVML_MEMORY_UNKNOWN)
                 snprintf(memory, sizeof memory, "%s", smi_unavailable(NVML_NOT_SUPPORTED));
             else
-                snprintf(memory, sizeof memory, "%llu", processes[process].memory_bytes >> MIB_BITS);
+                snprintf(memory, sizeof memory, "%llu", processes[process].of.memory_bytes >> MIB_BITS);
             put_line(call, &call->gpus[i], row, count, own);
         }
     }

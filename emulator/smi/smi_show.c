@@ -183,7 +183,7 @@ static void put_supported_clocks(const struct smi_call *call, const struct smi_g
 
 static void put_processes(const struct smi_call *call, const struct smi_gpu *gpu)
 {
-    struct nvml_process processes[SMI_PROCESSES_MAX];
+    struct smi_process processes[SMI_PROCESSES_MAX];
     unsigned count = smi_processes(gpu, processes);
 
     if (count == 0) {
@@ -194,12 +194,12 @@ static void put_processes(const struct smi_call *call, const struct smi_gpu *gpu
     for (unsigned i = 0; i < count; i++) {
         char text[SMI_TEXT_MAX];
 
-        snprintf(text, sizeof text, "%u", processes[i].pid);
+        snprintf(text, sizeof text, "%u", processes[i].of.pid);
         put_labelled(call->out, 8, "Process ID", text, NULL);
-        put_labelled(call->out, 12, "Type", "C", NULL);
-        smi_process_name(call->library, processes[i].pid, text);
+        put_labelled(call->out, 12, "Type", smi_process_type(&processes[i]), NULL);
+        smi_process_name(call->library, processes[i].of.pid, text);
         put_labelled(call->out, 12, "Name", text, NULL);
-        snprintf(text, sizeof text, "%llu", processes[i].memory_bytes >> MIB_BITS);
+        snprintf(text, sizeof text, "%llu", processes[i].of.memory_bytes >> MIB_BITS);
         put_labelled(call->out, 12, "Used GPU Memory", text, "MiB");
     }
 }
@@ -357,7 +357,7 @@ static void put_row(const struct smi_call *call, const struct smi_gpu *gpu)
 
 static void put_process_rows(const struct smi_call *call)
 {
-    struct nvml_process processes[SMI_PROCESSES_MAX];
+    struct smi_process processes[SMI_PROCESSES_MAX];
     unsigned shown = 0;
 
     fputs("\n+---------------------------------------------------------------------------------------+\n"
@@ -372,9 +372,10 @@ static void put_process_rows(const struct smi_call *call)
         for (unsigned process = 0; process < count; process++, shown++) {
             char name[SMI_TEXT_MAX];
 
-            smi_process_name(call->library, processes[process].pid, name);
-            fprintf(call->out, "|  %3u   N/A  N/A %10u      C   %-36.36s %10lluMiB |\n", call->gpus[i].index,
-                    processes[process].pid, name, processes[process].memory_bytes >> MIB_BITS);
+            smi_process_name(call->library, processes[process].of.pid, name);
+            fprintf(call->out, "|  %3u   N/A  N/A %10u %6s   %-36.36s %10lluMiB |\n", call->gpus[i].index,
+                    processes[process].of.pid, smi_process_type(&processes[process]), name,
+                    processes[process].of.memory_bytes >> MIB_BITS);
         }
     }
     if (shown == 0)
