@@ -302,6 +302,14 @@ def test_half_a_head_does_not_hold_up_the_end():
         tap.equal(it.stop(), 0)
 
 
+def test_half_a_body_does_not_hold_up_the_end():
+    """Nor if the client has died, and a child of its keeps the connection."""
+    with service("--grace=3600", "--request-timeout=3600") as it, it.open() as raw:
+        raw.sendall(b"PUT /v1/jobs/stuck HTTP/1.1\r\n" + HOST + b"Content-Length: 100\r\n\r\n{")
+        serve_machine.until(lambda: requests(it) == 1, "the request")
+        tap.equal(it.stop(), 0)
+
+
 def test_grace_has_an_end():
     with service("--grace=0.3", "--request-timeout=30") as it, locked(), it.open() as raw:
         body = json.dumps(JOB).encode()
@@ -312,8 +320,9 @@ def test_grace_has_an_end():
 
 
 def test_a_second_signal():
-    with service("--grace=3600", "--request-timeout=3600") as it, it.open() as raw:
-        raw.sendall(b"PUT /v1/jobs/stuck HTTP/1.1\r\n" + HOST + b"Content-Length: 100\r\n\r\n{")
+    with service("--grace=3600", "--request-timeout=3600") as it, locked(), it.open() as raw:
+        body = json.dumps(JOB).encode()
+        raw.sendall(b"PUT /v1/jobs/stuck HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         serve_machine.until(lambda: requests(it) == 1, "the request")
         it.process.send_signal(signal.SIGTERM)
         serve_machine.until(lambda: refuses(it), "the end of listening")

@@ -30,6 +30,12 @@ enum { CONNECTION_BYTES = 65536 };
 /* Connections that the library still counts when it has said that they ended. */
 enum { COUNTS_LATE = 8 };
 
+/*
+ * For how long a server that was quiesced waits for the rest of a body. A client that stops within one,
+ * or whose forked child keeps the connection, must not delay the end; nothing was acknowledged to it.
+ */
+static const double body_patience_s = 1;
+
 static void ignore_line(void *data, const char *format, va_list arguments)
 {
     (void)data;
@@ -429,6 +435,7 @@ void server_reload(struct server *server)
 void server_quiesce(struct server *server)
 {
     atomic_store(&server->stopping, true);
+    server->patient_until = mono_after_s(mono_now(), body_patience_s);
     if (server->peers != NULL)
         peers_stop(server->peers);
     for (size_t i = 0; i < server->door_count; i++) {
@@ -447,7 +454,10 @@ void server_quiesce(struct server *server)
 
 bool server_is_idle(struct server *server)
 {
-    return atomic_load(&server->under_way) == 0;
+    unsigned under_way = atomic_load(&server->under_way);
+
+    return under_way == 0 ||
+           (under_way == atomic_load(&server->reading) && mono_now().ns >= server->patient_until.ns);
 }
 
 void server_close(struct server *server)

@@ -104,7 +104,10 @@ void server_reload(struct server *server);
 /* Accepts no more connections, and closes open ones after their next answer. */
 void server_quiesce(struct server *server);
 
-/* Returns whether no request is being read, answered or written. */
+/*
+ * Returns whether no request is being read, answered or written. A second after server_quiesce, one whose
+ * body is not whole counts no more.
+ */
 bool server_is_idle(struct server *server);
 
 /* Closes a server that was quiesced and is idle. */

@@ -43,8 +43,10 @@ struct server {
     struct streams streams;
     struct peers *peers;                      /* owned; NULL: the library accepts all connections */
     atomic_uint_least64_t connection_numbers; /* given so far */
-    atomic_uint under_way;    /* requests whose head was read and whose answer is not written yet */
-    atomic_size_t body_bytes; /* held by those requests */
+    atomic_uint under_way;          /* requests whose head was read and whose answer is not written yet */
+    atomic_uint reading;            /* of these, such whose body is not whole */
+    struct mono_time patient_until; /* for bodies, after server_quiesce */
+    atomic_size_t body_bytes;       /* held by those requests */
     atomic_bool stopping;
 };
 
@@ -52,6 +54,7 @@ struct server {
 enum visit_stage {
     VISIT_NEW,      /* its head was read */
     VISIT_READING,  /* its body is being read */
+    VISIT_WHOLE,    /* its body is there */
     VISIT_WAITING,  /* waits for whoever answers it */
     VISIT_ANSWERED, /* the answer is made */
     VISIT_SENDING,  /* the answer was handed over to be sent */
@@ -72,10 +75,10 @@ struct visit {
     struct mono_time began;
     char caller[TOKEN_NAME_MAX]; /* name of the caller's token */
     struct signed_token signed_token;
-    const char *challenge;       /* with 401; static */
-    const char *path_secret;     /* the token from the path, stored in front of the request's path; or NULL */
-    struct stream_line line;     /* of the answer's stream */
-    max_align_t note[];          /* the task's */
+    const char *challenge;   /* with 401; static */
+    const char *path_secret; /* the token from the path, stored in front of the request's path; or NULL */
+    struct stream_line line; /* of the answer's stream */
+    max_align_t note[];      /* the task's */
 };
 
 /*

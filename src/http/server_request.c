@@ -248,6 +248,8 @@ static enum MHD_Result submit(struct visit *visit)
 {
     struct task *task = &visit->task;
 
+    visit->stage = VISIT_WHOLE;
+    atomic_fetch_sub(&visit->door->server->reading, 1);
     for (size_t i = 0; i < sizeof own_paths / sizeof own_paths[0]; i++) {
         if (strcmp(task->request.path, own_paths[i].path) != 0)
             continue;
@@ -275,6 +277,7 @@ static enum MHD_Result begin(struct visit *visit, const char *method, const char
     if (!gate_lets_in(visit, version))
         return send_answer(visit);
     visit->stage = VISIT_READING;
+    atomic_fetch_add(&visit->door->server->reading, 1);
     return MHD_YES;
 }
 
@@ -306,6 +309,7 @@ enum MHD_Result server_on_request(void *data, struct MHD_Connection *connection,
         return *upload_size > 0 ? take_body(visit, upload, upload_size) : submit(visit);
     case VISIT_ANSWERED:
         return send_answer(visit);
+    case VISIT_WHOLE:
     case VISIT_WAITING:
     case VISIT_SENDING:
         break;
@@ -346,6 +350,8 @@ void server_on_completed(void *data, struct MHD_Connection *connection, void **r
     if (visit->row != NULL)
         connections_set(&server->connections, visit->row, visit->row->kept_open ? never : in_time(server));
     atomic_fetch_sub(&server->body_bytes, visit->body_length);
+    if (visit->stage == VISIT_READING)
+        atomic_fetch_sub(&server->reading, 1);
     under_way = visit->under_way;
     if (visit->task.answer.stream != NULL)
         streams_end(&visit->line, visit->task.answer.stream);
