@@ -73,6 +73,13 @@ def test_tokens():
     tap.equal(KEY in b"".join(line.encode() for line in daemon.talk), False)
 
 
+def test_a_rule_for_a_token():
+    rules = "[rule alice]\nfor = token:jwt:alice\nceiling = 200\n"
+    with power_machine.machine(gpus=1), node_machine.daemon(settings={"server": {"signing_key": write_key()}}, rules=rules) as daemon:
+        expect(daemon, "POST", TURN, 200, "", token=signed(GOOD), over_tcp=True)
+        tap.equal(power_machine.limits(), [200])
+
+
 def test_spelling():
     with power_machine.machine(gpus=1), node_machine.daemon(settings={"server": {"signing_key": write_key()}}) as daemon:
         for front, status in (("Bearer ", 200), ("bearer ", 401), ("BEARER ", 401), ("Token ", 401), ("", 401)):
