@@ -32,6 +32,8 @@ ROWS = [
         energy_j=300, half_width_j=2.5, time_s=60, power_w=50, memory_bytes=1 << 30, gpu=1),
     row(pid=33, uid=2001, command="train\x1b[2J", pod="p-0", pod_namespace="team-a", pod_uid="u-1", runtime="containerd",
         energy_j=500, half_width_j=2, time_s=7, gpu=1),
+    row(pid=34, uid=2001, command="mps", pod="p-0", pod_namespace="team-a", pod_uid="u-1", energy_j=None, half_width_j=None, time_s=1, power_w=None,
+        gpu=1, ended_unix_ms=1700000009000),
     row(pid=99, uid=1000, user="ada", command="old", energy_j=50, half_width_j=1, time_s=7, ended_unix_ms=1700000009000),
     row(kind="idle", energy_j=77, half_width_j=1, time_s=7, power_w=0),
     row(kind="idle", energy_j=23, half_width_j=1, time_s=3, power_w=20, gpu=1),
@@ -66,8 +68,8 @@ def test_processes():
     tap.equal(lines[1].split()[:9], ["python3", "0", "4711", "ada", "resnet50", "12", "-", "[1]", "-"])
     tap.contains(table.stdout, "train?[2J")
     tap.contains(table.stdout, "[1] it has none, or flyballd does not know it")
-    tap.contains(table.stdout, "2 GPUs, power not known of all; 1 that ended left out, --all shows them")
-    tap.equal((found["schema"], found["by"], found["ended_left_out"]), ("flyball.top/1", "process", 1))
+    tap.contains(table.stdout, "2 GPUs, power not known of all; 2 that ended left out, --all shows them")
+    tap.equal((found["schema"], found["by"], found["ended_left_out"]), ("flyball.top/1", "process", 2))
     tap.equal([(gpu["power_w"], gpu["power_limit_w"]) for gpu in found["gpus"]], [(210.0, 300.0), (None, None)])
     tap.equal([(each["kind"], each["pid"], each["power_w"]) for each in found["rows"]],
               [("process", 4711, 200), ("process", 4712, 50), ("shared", None, 30), ("idle", None, 20), ("idle", None, 0),
@@ -80,7 +82,7 @@ def test_processes():
 def test_other_keys():
     expected = {
         "user": [("process", "0-1", 2, 250, 1800), ("idle", "0-1", None, 20, 100), ("shared", "1", None, 30, 9),
-                 ("unobserved", "0", None, 0, 7), ("process", "1", 1, None, 500)],
+                 ("unobserved", "0", None, 0, 7), ("process", "1", 2, None, 500)],
         "job": [("process", "0-1", 2, 250, 1800), ("process", "1", 1, None, 500)],
     }
     with daemon():
@@ -100,12 +102,12 @@ def test_other_keys():
 
 
 def test_sums_and_order():
-    total = sum(each["energy_j"] for each in ROWS)
+    total = sum(each["energy_j"] or 0 for each in ROWS)
     with daemon():
         for key in ("process", "job", "pod", "user", "slurm"):
             found = document("--all", "--by", key)
-            tap.equal((sum(each["energy_j"] for each in found["rows"]), found["ended_left_out"]), (total, 0), key)
-        energies = [each["energy_j"] for each in document("--sort", "energy", "--all")["rows"]]
+            tap.equal((sum(each["energy_j"] or 0 for each in found["rows"]), found["ended_left_out"]), (total, 0), key)
+        energies = [each["energy_j"] or 0 for each in document("--sort", "energy", "--all")["rows"]]
     tap.equal(energies, sorted(energies, reverse=True))
 
 

@@ -101,6 +101,17 @@ static void add_living(struct top_group *group, const struct top_usage *row)
         group->memory_bytes += row->memory_bytes;
 }
 
+/* What is not known apart from others' is in a row of kind shared, so the rest is still a sum. */
+static void add_energy(struct top_group *group, const struct top_usage *row)
+{
+    if (isnan(row->energy_j)) {
+        group->missing_energy++;
+        return;
+    }
+    group->energy_j += row->energy_j;
+    group->half_width_j += row->half_width_j;
+}
+
 static void add_row(struct top_group *group, const struct top_usage *row)
 {
     if (group->processes > 0)
@@ -108,8 +119,7 @@ static void add_row(struct top_group *group, const struct top_usage *row)
     group->processes++;
     if (row->gpu < TOP_GPUS_MAX)
         group->gpus[row->gpu / WORD_BITS] |= (uint64_t)1 << (row->gpu % WORD_BITS);
-    group->energy_j += row->energy_j;
-    group->half_width_j += row->half_width_j;
+    add_energy(group, row);
     group->time_s += row->time_s;
     if (!has_ended(row))
         add_living(group, row);
@@ -120,6 +130,8 @@ static void end_group(struct top_group *group)
 {
     if (group->kind != TOP_PROCESS)
         group->memory_bytes = NAN;
+    if (group->missing_energy == group->processes)
+        group->energy_j = group->half_width_j = NAN;
     if (group->living == 0)
         group->power_w = group->memory_bytes = NAN;
 }

@@ -19,8 +19,8 @@
  * are what the meters counted.
  *
  * Energies, half widths and times are added up; power and memory only over processes that have not ended. A
- * sum is NAN where a part of it is not known, and `missing` of those are counted. Pure but for the
- * arena.
+ * sum of powers is NAN where a part of it is not known. An energy that is not known apart from others' is in
+ * a row of kind shared, and adds nothing; where none is known, the sum is NAN. Pure but for the arena.
  */
 enum top_by { TOP_BY_PROCESS, TOP_BY_JOB, TOP_BY_POD, TOP_BY_USER, TOP_BY_SLURM, TOP_BYS };
 extern const char *const top_bys[]; /* ends with NULL */
@@ -45,7 +45,8 @@ struct top_group {
     size_t processes, living;         /* that have not ended */
     double pid, uid, started_unix_ms; /* of the only process; NAN */
     double power_w, energy_j, half_width_j, time_s, memory_bytes;
-    size_t missing_power; /* living processes whose power is not known */
+    size_t missing_power;  /* living processes whose power is not known */
+    size_t missing_energy; /* processes whose energy is not known apart from others' */
 };
 
 struct top_groups {

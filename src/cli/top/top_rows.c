@@ -14,7 +14,7 @@ static const double bytes_per_mib = 1 << 20;
 
 static const char no_process[] = "the row is of no process", differ[] = "its processes differ in it",
                   untold[] = "it has none, or flyballd does not know it", ended[] = "all of it has ended",
-                  several[] = "the row is of several processes";
+                  several[] = "the row is of several processes", apart[] = "not known apart from others'";
 
 const char *top_text_reason(const struct top_group *group, enum top_text text)
 {
@@ -144,21 +144,21 @@ static void put_power(struct table *table, const struct top *top, const struct t
 {
     (void)top;
     table_add_known(table, group->power_w,
-                    group->living == 0         ? ended
-                    : group->missing_power > 1 ? "the power of some of it is not known"
-                                               : "not known apart from others'");
+                    group->living == 0  ? ended
+                    : group->living > 1 ? "the power of some of it is not known"
+                                        : apart);
 }
 
 static void put_energy(struct table *table, const struct top *top, const struct top_group *group)
 {
     (void)top;
-    table_add_known(table, group->energy_j, untold);
+    table_add_known(table, group->energy_j, apart);
 }
 
 static void put_half_width(struct table *table, const struct top *top, const struct top_group *group)
 {
     (void)top;
-    table_add_known(table, group->half_width_j, untold);
+    table_add_known(table, group->half_width_j, apart);
 }
 
 static void put_duration(struct table *table, const struct top *top, const struct top_group *group)
@@ -335,7 +335,7 @@ static const struct column {
      TOP_TEXTS,
      put_power},
     {{"energy_j", "energy (J)", MEANING_REAL, 0, "J", MEANING_COUNTER,
-      "Energy attributed to it, of all that is on record."},
+      "Energy attributed to it, of all that is on record; without what is not known apart from others'."},
      EVERYBODY,
      false,
      false,
