@@ -17,6 +17,7 @@ struct lease_scene {
     struct leases *leases;
     int borrowed[KNOB_GPUS_MAX];
     _Atomic int ended[LEASE_END_COUNT]; /* how many leases */
+    _Atomic size_t present;             /* GPUs that are there; 0: all, from the start on */
     double patience_s;                  /* 0: lease_patience_s */
     enum lease_rule rule;
     struct audit *audit;
@@ -40,6 +41,20 @@ static inline void scene_give_back(void *state, size_t gpu)
     scene->borrowed[gpu]--;
 }
 
+static inline size_t scene_count(void *state)
+{
+    struct lease_scene *scene = state;
+
+    return scene->present > 0 ? scene->present : scene->machine.list.count;
+}
+
+/* Each GPU has a ceiling of its own. */
+static inline void scene_bounds(void *state, size_t gpu, struct lease_bounds *out_bounds)
+{
+    (void)state;
+    *out_bounds = (struct lease_bounds){.ceiling_mw = 300000 - 10000 * (int64_t)gpu};
+}
+
 static inline void scene_ended(void *state, const struct lease *lease, enum lease_end end, const char *why)
 {
     struct lease_scene *scene = state;
@@ -60,7 +75,10 @@ static inline void scene_tell(void *state, const char *line)
 static inline void scene_open(struct lease_scene *scene)
 {
     const struct leases_options options = {
-        .gpu_count = scene->machine.list.count,
+        .gpu_count = scene_count(scene),
+        .count = scene->present > 0 ? scene_count : NULL,
+        .bounds = scene_bounds,
+        .rules = scene,
         .borrow = scene_borrow,
         .give_back = scene_give_back,
         .devices = scene,

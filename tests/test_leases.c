@@ -318,56 +318,32 @@ static void test_other_knobs(void **state)
     scene_stop(&scene);
 }
 
-static bool locks_are(unsigned floor_mhz, unsigned ceiling_mhz, unsigned memory_floor_mhz,
-                      unsigned memory_ceiling_mhz)
+/* GPUs that come later are leased at once, within their bounds. */
+static void test_gpus_come_later(void **state)
 {
-    struct emulator_locks now = emulator_locks(scene.machine.emulator, 0);
-
-    return now.floor_mhz == floor_mhz && now.ceiling_mhz == ceiling_mhz &&
-           now.memory_floor_mhz == memory_floor_mhz && now.memory_ceiling_mhz == memory_ceiling_mhz;
-}
-
-/* Both clocks between floors and ceilings; each is free again when it is not asked for any more. */
-static void test_clocks(void **state)
-{
-    struct lease_request request = request_of(getpid(), 1, 0);
+    struct lease_request request = request_of(getpid(), 1 << 2, 350000);
+    struct leases_gpu gpu;
     struct lease lease;
+    struct fly_error error;
 
     (void)state;
-    scene_start(&scene, "gpus=1,model=a100");
-    request.wish = (struct lease_wish){.asked = LEASE_GPU_CLOCK, .floor_mhz = 900, .ceiling_mhz = 1200};
+    scene = (struct lease_scene){.present = 1};
+    knob_machine_start(&scene.machine, "gpus=3,model=a100", NULL);
+    scene_open(&scene);
+    assert_int_equal(leases_grant(scene.leases, &request, &lease, &error), FLY_EUSAGE);
+    check_contains(error.text, "names a GPU that is not there; there are 1");
+    leases_look(scene.leases, 2, &gpu);
+    assert_false(gpu.ready);
+    scene.present = 3;
     lease = must_grant(&scene, &request);
-    assert_true(locks_are(900, 1200, 0, 0));
-    request.wish.asked |= LEASE_MEMORY_CLOCK;
-    request.wish.memory_floor_mhz = 405;
-    request.wish.memory_ceiling_mhz = 1000;
-    assert_int_equal(leases_change(scene.leases, lease.id, NULL, &request.wish, &lease, NULL), 0);
-    assert_true(locks_are(900, 1200, 405, 1000));
-    /* A floor alone is under the highest clock. */
-    request.wish.asked = QUANTITY_BIT(QUANTITY_CLOCK_FLOOR) | LEASE_MEMORY_CLOCK;
-    assert_int_equal(leases_change(scene.leases, lease.id, NULL, &request.wish, &lease, NULL), 0);
-    assert_true(locks_are(900, 1410, 405, 1000));
-    /* All or nothing. */
-    request.wish.asked |= LEASE_GPU_CLOCK | LEASE_LIMIT;
-    request.wish.limit_mw = 1;
-    assert_true(leases_change(scene.leases, lease.id, NULL, &request.wish, &lease, NULL) < 0);
-    assert_true(locks_are(900, 1410, 405, 1000));
-    request.wish.asked = LEASE_MEMORY_CLOCK;
-    assert_int_equal(leases_change(scene.leases, lease.id, NULL, &request.wish, &lease, NULL), 0);
-    assert_true(locks_are(0, 0, 405, 1000));
-    assert_int_equal(leases_end(scene.leases, lease.id, NULL, NULL), 0);
-    assert_true(locks_are(0, 0, 0, 0));
-    /* Of a client that knows no leases: one clock after the other. */
-    request.wish = (struct lease_wish){.asked = LEASE_GPU_CLOCK, .floor_mhz = 900, .ceiling_mhz = 1200};
+    check_double(emulator_limit_w(scene.machine.emulator, 2), 280.0);
+    request.gpus = 1 << 1;
     assert_int_equal(leases_turn(scene.leases, &request, 0, NULL), 0);
-    request.wish =
-        (struct lease_wish){.asked = LEASE_MEMORY_CLOCK, .memory_floor_mhz = 405, .memory_ceiling_mhz = 1000};
-    assert_int_equal(leases_turn(scene.leases, &request, 0, NULL), 0);
-    assert_true(locks_are(900, 1200, 405, 1000));
-    request.wish.asked = 0;
-    assert_int_equal(leases_turn(scene.leases, &request, LEASE_GPU_CLOCK, NULL), 0);
-    assert_true(locks_are(0, 0, 405, 1000));
+    check_double(emulator_limit_w(scene.machine.emulator, 1), 290.0);
+    leases_look(scene.leases, 2, &gpu);
+    assert_true(gpu.turned);
     scene_stop(&scene);
+    scene.present = 0;
 }
 
 static void test_release(void **state)
@@ -467,7 +443,7 @@ int main(void)
         cmocka_unit_test(test_hang_stops_one),
         cmocka_unit_test(test_close_while_one_hangs),
         cmocka_unit_test(test_other_knobs),
-        cmocka_unit_test(test_clocks),
+        cmocka_unit_test(test_gpus_come_later),
         cmocka_unit_test(test_release),
         cmocka_unit_test(test_readonly),
         cmocka_unit_test(test_plain_client),

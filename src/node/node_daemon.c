@@ -9,7 +9,8 @@
 #include "knob/way/command_file.h"
 #include "node/node_log.h"
 
-enum { PATH_BYTES = 4096, HANDS_LEAST = 8 };
+enum { PATH_BYTES = 4096 };
+_Static_assert((int)WATCH_GPUS_MAX <= (int)LEASE_GPUS_MAX, "each GPU that is watched can be leased");
 
 static const char program[] = "flyballd";
 /* For a GPU while the driver is opened. */
@@ -89,12 +90,18 @@ static int open_watch(struct daemon *daemon, struct fly_error *out_error)
     return watch_open(&options, &daemon->watch, out_error);
 }
 
-/* GPUs that are not there when the daemon starts may come later: each that can be leased takes a thread. */
-static size_t count_hands(struct watch *watch)
+static size_t count_gpus(void *devices)
 {
-    size_t count = watch_gpu_count(watch);
+    return watch_gpu_count(devices);
+}
 
-    return count > HANDS_LEAST ? count : HANDS_LEAST;
+/* The operator's bounds of a GPU; while the daemon starts they are not known yet, and set at its end. */
+static void bounds_of(void *rules, size_t gpu, struct lease_bounds *out_bounds)
+{
+    struct daemon *daemon = rules;
+
+    if (daemon->admit != NULL)
+        admit_bounds(daemon->admit, gpu, out_bounds);
 }
 
 /* Looks at the commands once before anybody needs them; says for how long one may keep a client waiting. */
@@ -118,7 +125,10 @@ static int open_leases(struct daemon *daemon, struct fly_error *out_error)
     const struct config *config = daemon->config;
     const char *audit = config_text(config, KEY_LEASE_AUDIT);
     const struct leases_options options = {
-        .gpu_count = daemon->hands,
+        .gpu_count = watch_gpu_count(daemon->watch),
+        .count = count_gpus,
+        .bounds = bounds_of,
+        .rules = daemon,
         .borrow = borrow,
         .give_back = give_back,
         .devices = daemon->watch,
@@ -180,7 +190,7 @@ static void set_bounds(struct daemon *daemon)
 {
     size_t count = watch_gpu_count(daemon->watch);
 
-    for (size_t gpu = 0; gpu < count && gpu < daemon->hands; gpu++) {
+    for (size_t gpu = 0; gpu < count && gpu < LEASE_GPUS_MAX; gpu++) {
         struct lease_bounds bounds;
 
         admit_bounds(daemon->admit, gpu, &bounds);
@@ -236,7 +246,7 @@ static int open_public(struct daemon *daemon, struct fly_error *out_error)
                                                 .admit = daemon->admit,
                                                 .leases = daemon->leases,
                                                 .streams = daemon->streams,
-                                                .leased = daemon->hands,
+                                                .leased = LEASE_GPUS_MAX,
                                                 .groups = public_groups(daemon->config),
                                                 .wants_tokens =
                                                     config_text(daemon->config, KEY_SIGNING_KEY) != NULL,
@@ -255,7 +265,7 @@ static int open_routes(struct daemon *daemon, struct fly_error *out_error)
                                             .leases = daemon->leases,
                                             .streams = daemon->streams,
                                             .share = daemon->share,
-                                            .leased = daemon->hands,
+                                            .leased = LEASE_GPUS_MAX,
                                             .release = release,
                                             .resume = resume,
                                             .daemon = daemon};
@@ -274,7 +284,6 @@ int daemon_open(const struct config *config, struct daemon *out_daemon, struct f
     own_energy_init(&daemon->own);
     daemon_device_options(config, &daemon->devices, &daemon->knob);
     code = open_watch(daemon, out_error);
-    daemon->hands = code == 0 ? count_hands(daemon->watch) : 0;
     if (code == 0)
         code = open_leases(daemon, out_error);
     if (code == 0)

@@ -36,7 +36,6 @@ struct daemon {
     struct watch *watch;
     struct audit *audit; /* NULL: no log */
     struct leases *leases;
-    size_t hands; /* GPUs that can be leased, from place 0 on */
     struct admit *admit;
     struct sample_streams *streams;
     struct share *share; /* NULL: nobody keeps account */

@@ -82,7 +82,7 @@ static void write_gpus(const struct gpu_row *rows, size_t count, struct buffer *
 
 static void take_gpus(struct daemon *daemon, struct buffer *text)
 {
-    size_t known = watch_gpu_count(daemon->watch), count = known < daemon->hands ? known : daemon->hands;
+    size_t count = watch_gpu_count(daemon->watch);
     struct gpu_row *rows = calloc(count > 0 ? count : 1, sizeof *rows);
 
     for (size_t gpu = 0; rows != NULL && gpu < count; gpu++) {

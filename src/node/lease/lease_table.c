@@ -67,6 +67,12 @@ void lease_table_free(struct lease_table *table)
     free(table);
 }
 
+void lease_table_extend(struct lease_table *table, size_t gpu_count)
+{
+    if (gpu_count > table->options.gpu_count && gpu_count <= LEASE_GPUS_MAX)
+        table->options.gpu_count = gpu_count;
+}
+
 void lease_table_bound(struct lease_table *table, size_t gpu, const struct lease_bounds *bounds)
 {
     if (gpu < LEASE_GPUS_MAX)

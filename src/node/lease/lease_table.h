@@ -125,7 +125,7 @@ struct lease_effect {
 struct lease_table;
 
 struct lease_table_options {
-    size_t gpu_count; /* at most LEASE_GPUS_MAX */
+    size_t gpu_count; /* at first; at most LEASE_GPUS_MAX */
     size_t maximum;   /* of leases; 0: 256 */
     size_t per_user;  /* of leases of one user, or of one token; 0: 64 */
     enum lease_rule rule;
@@ -135,6 +135,9 @@ struct lease_table_options {
 int lease_table_new(const struct lease_table_options *options, struct lease_table **out_table,
                     struct fly_error *out_error);
 void lease_table_free(struct lease_table *table);
+
+/* From now on there are so many GPUs, at least as many as before and at most LEASE_GPUS_MAX. */
+void lease_table_extend(struct lease_table *table, size_t gpu_count);
 
 /* Sets the operator's bounds of a GPU; they hold for leases that exist, too. */
 void lease_table_bound(struct lease_table *table, size_t gpu, const struct lease_bounds *bounds);

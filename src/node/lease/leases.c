@@ -387,7 +387,7 @@ int leases_turn(struct leases *leases, const struct lease_request *request, quan
     int code = 0;
 
     leases_tick(leases);
-    for (size_t gpu = 0; gpu < leases->hand_count && code == 0; gpu++) {
+    for (size_t gpu = 0; gpu < LEASE_GPUS_MAX && code == 0; gpu++) {
         struct lease_ask ask;
         struct holder holder;
 

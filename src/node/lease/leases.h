@@ -110,7 +110,14 @@ struct leases_listener {
 };
 
 struct leases_options {
-    size_t gpu_count;
+    size_t gpu_count; /* at first; at most LEASE_GPUS_MAX */
+    /*
+     * Returns how many GPUs there are now, and gives the bounds of one. Called by leases_tick and by those
+     * who ask for a lease; a GPU that has come since gets its hand then. NULL: none comes.
+     */
+    size_t (*count)(void *devices);
+    void (*bounds)(void *rules, size_t gpu, struct lease_bounds *out_bounds);
+    void *rules;
     /*
      * Lends the device of a GPU to its hand until it is given back. Called by the hand alone, and may
      * block it. FLY_E... if the GPU is not there now; the hand asks again.
@@ -206,7 +213,7 @@ void leases_tick(struct leases *leases);
 size_t leases_list(struct leases *leases, struct lease *out_leases, size_t maximum);
 int leases_find(struct leases *leases, const char *id, struct lease *out_lease, struct fly_error *out_error);
 
-/* Gives a GPU as its hand sees it; never waits for a driver. */
+/* Gives a GPU as its hand sees it, zeroed while it has none; never waits for a driver. */
 void leases_look(struct leases *leases, size_t gpu, struct leases_gpu *out_gpu);
 
 /* Returns a number that is another one after each change of what leases_look gives, but for times. */

@@ -71,7 +71,7 @@ int leases_open(const struct leases_options *options, struct leases **out_leases
     if (options->gpu_count > LEASE_GPUS_MAX)
         return error_set(out_error, FLY_ELIMIT, "%zu GPUs are more than the %d that can be leased",
                          options->gpu_count, LEASE_GPUS_MAX);
-    leases = calloc(1, sizeof *leases + options->gpu_count * sizeof leases->hands[0]);
+    leases = calloc(1, sizeof *leases);
     if (leases == NULL)
         return error_no_memory(out_error);
     code = prepare(leases, options, out_error);
@@ -88,6 +88,47 @@ int leases_open(const struct leases_options *options, struct leases **out_leases
     else
         *out_leases = leases;
     return code;
+}
+
+/* Begins the hand of a GPU that has come. Returns whether it could. */
+static bool begin_hand(struct leases *leases, size_t gpu)
+{
+    struct lease_bounds bounds = {0};
+    struct fly_error error = {.code = 0};
+    bool was_short;
+
+    leases->options.bounds(leases->options.rules, gpu, &bounds);
+    pthread_mutex_lock(&leases->lock);
+    was_short = leases->is_short;
+    /* Another caller may have been faster. */
+    if (leases->hand_count == gpu && !leases->stopping) {
+        lease_table_bound(leases->table, gpu, &bounds);
+        if (start_hand(leases, gpu, &error) == 0) {
+            lease_table_extend(leases->table, gpu + 1);
+            leases->hand_count++;
+        } else if (leases->hands[gpu].wake >= 0) {
+            close(leases->hands[gpu].wake);
+        }
+    }
+    leases->is_short = error.code < 0;
+    pthread_mutex_unlock(&leases->lock);
+    if (error.code < 0 && !was_short)
+        leases_tell(leases, "%s", error.text);
+    return error.code == 0;
+}
+
+void leases_grow(struct leases *leases)
+{
+    size_t count, hands;
+
+    if (leases->options.count == NULL)
+        return;
+    count = leases->options.count(leases->options.devices);
+    pthread_mutex_lock(&leases->lock);
+    hands = leases->stopping ? count : leases->hand_count;
+    pthread_mutex_unlock(&leases->lock);
+    while (hands < count && hands < LEASE_GPUS_MAX && begin_hand(leases, hands))
+        hands++;
 }
 
 static bool always(const struct lease *lease, const void *state)
@@ -190,6 +231,7 @@ void leases_tick(struct leases *leases)
 {
     struct boot_time now = boot_now();
 
+    leases_grow(leases);
     leases_end_if(leases, is_dead, leases, LEASE_END_PROCESS, NULL);
     leases_end_if(leases, is_late, &now, LEASE_END_LATE, NULL);
     leases_end_back(leases, UINT64_MAX, NULL, linger_s);
@@ -220,6 +262,9 @@ void leases_look(struct leases *leases, size_t gpu, struct leases_gpu *out_gpu)
     struct hand *hand = &leases->hands[gpu];
     struct lease_effect effect;
 
+    *out_gpu = (struct leases_gpu){.leases = 0};
+    if (gpu >= LEASE_GPUS_MAX)
+        return;
     pthread_mutex_lock(&leases->lock);
     *out_gpu = hand->seen;
     lease_table_effect(leases->table, gpu, &effect);
@@ -233,11 +278,11 @@ void leases_look(struct leases *leases, size_t gpu, struct leases_gpu *out_gpu)
 
 void leases_bound(struct leases *leases, size_t gpu, const struct lease_bounds *bounds)
 {
-    if (gpu >= leases->hand_count)
-        return;
     pthread_mutex_lock(&leases->lock);
-    lease_table_bound(leases->table, gpu, bounds);
-    leases_bump(leases, (uint64_t)1 << gpu, false);
+    if (gpu < leases->hand_count) {
+        lease_table_bound(leases->table, gpu, bounds);
+        leases_bump(leases, (uint64_t)1 << gpu, false);
+    }
     pthread_mutex_unlock(&leases->lock);
 }
 

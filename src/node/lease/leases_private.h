@@ -85,9 +85,13 @@ struct leases {
     struct tended *tended;        /* `maximum` of them */
     atomic_uint_fast64_t changes; /* of what is to be done, and of what hands have seen */
     atomic_uint_fast64_t granted, refused[LEASE_REFUSAL_COUNT], lease_ends[LEASE_END_COUNT];
-    size_t hand_count;
-    struct hand hands[];
+    size_t hand_count; /* under the lock */
+    bool is_short;     /* a hand could not be begun, which was told */
+    struct hand hands[LEASE_GPUS_MAX];
 };
+
+/* Begins hands for GPUs that have come; with no lock held. */
+void leases_grow(struct leases *leases);
 
 /* The main function of a hand's thread. */
 void *hand_run(void *state);
