@@ -41,16 +41,20 @@ static void see(struct hand *hand)
                                            hand->made.persistence != hand->persistence_before));
 }
 
-static void end_call(struct hand *hand)
+/* Under the lock. */
+static void end_call_locked(struct hand *hand)
 {
-    struct leases *leases = hand->leases;
-
-    pthread_mutex_lock(&leases->lock);
     hand->busy = false;
     see(hand);
-    atomic_fetch_add(&leases->changes, 1);
-    pthread_cond_broadcast(&leases->changed);
-    pthread_mutex_unlock(&leases->lock);
+    atomic_fetch_add(&hand->leases->changes, 1);
+    pthread_cond_broadcast(&hand->leases->changed);
+}
+
+static void end_call(struct hand *hand)
+{
+    pthread_mutex_lock(&hand->leases->lock);
+    end_call_locked(hand);
+    pthread_mutex_unlock(&hand->leases->lock);
 }
 
 /* For how long there is nothing to do unless somebody wakes the hand; -1: for ever. */
@@ -109,8 +113,8 @@ static void report(struct hand *hand, const struct hand_job *job, int code, cons
     hand->done_at = mono_now();
     hand->code = code;
     hand->error = *error;
+    end_call_locked(hand); /* whoever waits sees the GPU as it is now */
     pthread_mutex_unlock(&leases->lock);
-    end_call(hand);
 }
 
 static bool is_foreign(const struct hand *hand)
