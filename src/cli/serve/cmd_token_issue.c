@@ -76,7 +76,7 @@ static int sign(const struct cli_call *call, const struct signed_token *token, c
 static int issue_run(const struct cli_call *call, struct fly_error *out_error)
 {
     char text[SIGNED_TOKEN_MAX], line[SIGNED_TOKEN_MAX + 1], date[TOKEN_DATE_MAX], name[SIGNED_NAME_MAX];
-    struct signed_token token;
+    struct signed_token token = {.scopes = 0};
     int code = read_token(call, &token, out_error);
 
     if (code == 0)

@@ -46,7 +46,7 @@ static size_t keep_named(struct public_exchange *exchange, struct public_cpu cpu
                          size_t count)
 {
     const struct public_query *query = &exchange->query;
-    struct public_cpu kept[WATCH_CPUS_MAX];
+    struct public_cpu kept[WATCH_CPUS_MAX] = {{0}};
     size_t kept_count = 0;
 
     for (size_t i = 0; i < query->id_count; i++) {

@@ -139,7 +139,7 @@ void public_turn(struct public_exchange *exchange)
 {
     const struct public_query *query = &exchange->query;
     struct node_public *public = exchange->public;
-    int places[PUBLIC_IDS_MAX];
+    int places[PUBLIC_IDS_MAX] = {0};
 
     for (size_t i = 0; i < query->id_count; i++) {
         places[i] = public_find_gpu(public->options.watch, query->ids[i]);
@@ -149,7 +149,7 @@ void public_turn(struct public_exchange *exchange)
         }
     }
     for (size_t i = 0; i < query->id_count; i++) {
-        struct public_command command;
+        struct public_command command = {.dropped = 0};
         struct fly_error error;
         bool block = query->values[PUBLIC_BLOCK] != 0;
         int code = prepare(exchange, (size_t)places[i], &command, &error);
