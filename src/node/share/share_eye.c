@@ -191,11 +191,12 @@ static double lag_s(const struct device_info *info, struct mono_time at)
 static double utilization_of(struct share_gpu *gpu)
 {
     struct watch_sample sample;
-    const struct reading *reading = &sample.reading.values[QUANTITY_UTILIZATION];
+    struct reading reading;
 
-    if (watch_latest(gpu->share->options.watch, gpu->gpu, &sample, NULL) < 0 || reading->state != READING_OK)
+    if (watch_latest(gpu->share->options.watch, gpu->gpu, &sample, NULL) < 0)
         return NAN;
-    return (double)reading->value * 1e-2;
+    reading = sample.reading.values[QUANTITY_UTILIZATION];
+    return reading.state == READING_OK ? (double)reading.value * 1e-2 : NAN;
 }
 
 static void clear_logged(struct share_gpu *gpu)
