@@ -27,7 +27,7 @@ import time
 ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
 SECONDS = int(sys.argv[3]) if len(sys.argv) > 3 else 2
 GPUS, POLL_S, CONNECTIONS = 8, 0.1, 16
-STREAMS, IDLE = 500, 10000
+STREAMS, IDLE, REST_S = 500, 10000, 5
 FILES = 65536
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
@@ -231,6 +231,15 @@ def wait_for_answers(url):
     sys.exit("the GPUs do not answer")
 
 
+def at_rest(pid):
+    """What the daemon costs when nobody asks, its emulated driver included."""
+    before_s = processor_s(pid)
+    time.sleep(REST_S)
+    share = (processor_s(pid) - before_s) / REST_S
+    resident = int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1)) / 1024
+    print(f"At rest for {REST_S} s, with the emulated driver in it: {share * 100:.2f} % of a processor, {resident:.1f} MiB resident")
+
+
 def machine_words():
     model = next((line.split(":")[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "?")
     return f"{len(os.sched_getaffinity(0))} processors ({model}), for daemon, wrk, nginx and clients together"
@@ -250,6 +259,7 @@ def main():
         paths = {"gpus": "/v1/gpus", "gpu": "/v1/gpus/0"}
         sizes = {name: len(get(url, path)) for name, path in paths.items()}
         print(f"flyballd over {GPUS} emulated GPUs on {machine_words()}; answers of {sizes['gpus']} and {sizes['gpu']} bytes")
+        at_rest(daemon.process.pid)
         with nginx(sizes) as reference:
             compare("Alone", served, reference, paths)
             if files < IDLE + STREAMS + 1000:
