@@ -107,7 +107,8 @@ def wrk(url, pid):
 
 
 def figures_of(answer):
-    return [gpu["figures"] for gpu in answer["gpus"]] if "gpus" in answer else [answer["figures"]]
+    """Of the GPUs that answer; on a busy machine one may be late."""
+    return [gpu["figures"] for gpu in answer.get("gpus", [answer]) if gpu["figures"] is not None]
 
 
 class Ages(threading.Thread):

@@ -7,12 +7,19 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/thread/mono_wait.h"
+#include "base/thread/quiet_thread.h"
 
-enum { BATCH = 64, PENDING_MAX = 1 << 20 };
+enum { BATCH = 64, PENDING_MAX = 1 << 20, AT_ONCE = 32 };
+static const double pause_s = 0.002; /* after so many at once */
 
+/* A thread of its own wakes streams, some at a time: the server's thread has other clients to answer. */
 struct sample_streams {
     pthread_mutex_t lock;
-    struct sample_stream *first;
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool news, closing;
+    struct sample_stream *first, *next; /* next: to be woken; NULL: all were */
 };
 
 /* One client. Only its thread of the server touches what stands below `next`. */
@@ -27,6 +34,48 @@ struct sample_stream {
     max_align_t state[];
 };
 
+static void streams_deinit(struct sample_streams *streams)
+{
+    pthread_cond_destroy(&streams->changed);
+    pthread_mutex_destroy(&streams->lock);
+    free(streams);
+}
+
+/* Under the lock. */
+static void wake_some(struct sample_streams *streams)
+{
+    for (int i = 0; i < AT_ONCE && streams->next != NULL; i++) {
+        serve_stream_wake(&streams->next->stream);
+        streams->next = streams->next->next;
+    }
+}
+
+static void *wake_all(void *state)
+{
+    struct sample_streams *streams = state;
+
+    pthread_mutex_lock(&streams->lock);
+    while (!streams->closing) {
+        struct mono_time until;
+
+        if (streams->next == NULL && !streams->news) {
+            pthread_cond_wait(&streams->changed, &streams->lock);
+            continue;
+        }
+        if (streams->next == NULL) {
+            streams->news = false;
+            streams->next = streams->first;
+        }
+        wake_some(streams);
+        until = mono_after_s(mono_now(), pause_s);
+        while (streams->next != NULL && !streams->closing &&
+               mono_wait(&streams->changed, &streams->lock, until))
+            ;
+    }
+    pthread_mutex_unlock(&streams->lock);
+    return NULL;
+}
+
 int sample_streams_new(struct sample_streams **out_streams, struct fly_error *out_error)
 {
     struct sample_streams *streams = calloc(1, sizeof *streams);
@@ -34,6 +83,11 @@ int sample_streams_new(struct sample_streams **out_streams, struct fly_error *ou
     if (streams == NULL)
         return error_no_memory(out_error);
     pthread_mutex_init(&streams->lock, NULL);
+    mono_cond_init(&streams->changed);
+    if (!quiet_thread_start(&streams->thread, wake_all, streams)) {
+        streams_deinit(streams);
+        return error_set(out_error, FLY_ENOMEM, "cannot start the thread that wakes streams");
+    }
     *out_streams = streams;
     return 0;
 }
@@ -42,15 +96,19 @@ void sample_streams_free(struct sample_streams *streams)
 {
     if (streams == NULL)
         return;
-    pthread_mutex_destroy(&streams->lock);
-    free(streams);
+    pthread_mutex_lock(&streams->lock);
+    streams->closing = true;
+    pthread_cond_broadcast(&streams->changed);
+    pthread_mutex_unlock(&streams->lock);
+    pthread_join(streams->thread, NULL);
+    streams_deinit(streams);
 }
 
 void sample_streams_wake(struct sample_streams *streams)
 {
     pthread_mutex_lock(&streams->lock);
-    for (struct sample_stream *at = streams->first; at != NULL; at = at->next)
-        serve_stream_wake(&at->stream);
+    streams->news = true;
+    pthread_cond_broadcast(&streams->changed);
     pthread_mutex_unlock(&streams->lock);
 }
 
@@ -71,6 +129,8 @@ static void end_stream(void *self)
     struct sample_stream *stream = self;
 
     pthread_mutex_lock(&stream->of->lock);
+    if (stream->of->next == stream)
+        stream->of->next = stream->next;
     if (stream->before != NULL)
         stream->before->next = stream->next;
     else

@@ -19,8 +19,9 @@
  *     ... after each sample ...
  *     sample_streams_wake(streams);
  *
- * Who is slower than the ring loses the oldest samples, and `lost` is told how many. Streams are woken by the
- * threads that read the devices; each client's own thread of the server pulls. Thread-safe but for the end.
+ * Who is slower than the ring loses the oldest samples, and `lost` is told how many. A thread of this room
+ * wakes the streams, 32 every two milliseconds, so that requests are answered between them; the server's
+ * thread pulls. Thread-safe but for the end.
  */
 struct sample_streams;
 
