@@ -64,7 +64,7 @@ class Client:
             time.sleep(0.05)
             if self.spec["kind"] == "time" and self.lease:
                 with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-                    self.connection.ask("POST", f"/v1/leases/{self.lease}/renew", {"expires_s": 0.5})
+                    self.connection.ask("POST", f"/v1/leases/{self.lease}/renew", {"expires_s": 1.5})
 
     def wish(self):
         wish, draw = {}, self.draw
@@ -79,7 +79,7 @@ class Client:
     def turn(self):
         kind, draw, ask = self.spec["kind"], self.draw, self.connection.ask
         if self.lease is None:
-            more = {"expires_s": 0.5} if kind == "time" else {"bind": kind}
+            more = {"expires_s": 1.5} if kind == "time" else {"bind": kind}
             status, body = ask("POST", "/v1/leases", {"gpus": self.spec["gpus"], **self.wish(), **more})
             if status != 200:
                 time.sleep(0.01)
@@ -91,7 +91,7 @@ class Client:
                 if os.fork() == 0:
                     time.sleep(3600)
         elif kind == "time" and draw.random() < 0.7:
-            status = ask("POST", f"/v1/leases/{self.lease}/renew", {"expires_s": 0.5})[0]
+            status = ask("POST", f"/v1/leases/{self.lease}/renew", {"expires_s": 1.5})[0]
         elif draw.random() < 0.7:
             status = ask("PATCH", f"/v1/leases/{self.lease}", self.wish())[0]
         else:

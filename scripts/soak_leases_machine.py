@@ -82,6 +82,7 @@ class Watcher:
 class Daemon:
     def __init__(self, machine):
         self.talk, self.more, self.is_ready = machine.talk, threading.Condition(), False
+        self.has_ended = False
         self.process = subprocess.Popen([FLYBALLD, f"--config={machine.config}"], env=machine.environment, stderr=subprocess.PIPE, text=True)
         self.talk.append(f"-- daemon {self.process.pid} at {time.monotonic():.6f}\n")
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -91,16 +92,20 @@ class Daemon:
         for line in self.process.stderr:
             self.talk.append(f"{time.monotonic():.6f} {line}")
             if "listening on" in line:
-                with self.more:
-                    self.is_ready = True
-                    self.more.notify_all()
+                self._tell("is_ready")
+        self._tell("has_ended")
+
+    def _tell(self, what):
+        with self.more:
+            setattr(self, what, True)
+            self.more.notify_all()
 
     def ready(self):
-        """Waits until it answers, and returns when that was."""
+        """Waits until it answers, and returns when that was; None if it has ended instead."""
         with self.more:
-            if not self.more.wait_for(lambda: self.is_ready, PATIENCE_S):
+            if not self.more.wait_for(lambda: self.is_ready or self.has_ended, PATIENCE_S):
                 raise AssertionError(f"the daemon is not ready in {PATIENCE_S} s")
-        return time.monotonic()
+            return time.monotonic() if self.is_ready else None
 
     def end(self):
         status = self.process.wait(PATIENCE_S)
@@ -155,14 +160,22 @@ class Machine:
         return found
 
     def start_again(self, as_systemd):
-        """Until it is ready; with what systemd does between: it kills what is left, and puts back."""
-        self.daemon.end()
-        if as_systemd:
-            send(self.guards(), signal.SIGKILL)
-            self.talk.append(f"-- restore: {self.run_daemon('restore').stderr}")
+        """
+        Until it is ready; with what systemd does between: it kills what is left, and puts back. A child of the daemon that died, on the
+        way to become a guard, may still have its socket for a moment; then it ends, and is started once more.
+        """
+        end, ready_s = time.monotonic() + PATIENCE_S, None
+        while ready_s is None:
+            self.daemon.end()
+            if time.monotonic() > end:
+                raise AssertionError("the daemon does not start")
+            if as_systemd:
+                send(self.guards(), signal.SIGKILL)
+                self.talk.append(f"-- restore: {self.run_daemon('restore').stderr}")
             time.sleep(0.1)
-        self.daemon = Daemon(self)
-        return self.daemon.ready()
+            self.daemon = Daemon(self)
+            ready_s = self.daemon.ready()
+        return ready_s
 
     def expected(self):
         return {gpu: (BASE_W if limit is None else limit, FREE if clocks is None else (clocks, "0-0")) for gpu, (limit, clocks) in self.others.items()}
