@@ -57,6 +57,8 @@ def training():
 def scene():
     """A machine on which something happens: a capped GPU with a program, an idle one, leases, and a Prometheus."""
     prometheus_machine.need()
+    if power_machine.SANITIZED:
+        raise tap.Skip("what Prometheus asks is the same in every build")
     meters(1_000_000)
     (ROOT / "proc").symlink_to("/proc")
     settings = {"attribution": {"poll": 0.1}}
