@@ -36,7 +36,7 @@ _Static_assert(sizeof head == sizeof head_1, "the heads of both versions are as 
 
 static double *kept_at(struct shares *shares, size_t i)
 {
-    return (double *)((char *)shares + kept[i]);
+    return (double *)(void *)((char *)shares + kept[i]);
 }
 
 char *watch_boot_id(char boot[WATCH_BOOT_MAX])
@@ -89,7 +89,7 @@ static bool read_line(char *line, size_t wanted, struct watch_saved *out_saved)
 {
     struct watch_saved saved = {.total = {.energy_uj = 0}};
     struct watch_total *total = &saved.total;
-    char *words[WORDS + 1], *rest = NULL;
+    char *words[WORDS + 1] = {NULL}, *rest = NULL;
     size_t count = 0;
 
     for (char *word = strtok_r(line, " ", &rest); word != NULL && count <= WORDS;
