@@ -191,6 +191,14 @@ class Machine:
         self.emulator("stop")
 
 
+def stalled_s():
+    """For how long, since the machine was started, some process has waited for a processor; 0 where the kernel does not say."""
+    with contextlib.suppress(OSError, StopIteration, ValueError):
+        some = next(line for line in pathlib.Path("/proc/pressure/cpu").read_text(encoding="ascii").splitlines() if line.startswith("some"))
+        return int(some.split("total=")[1]) * 1e-6
+    return 0.0
+
+
 def send(pids, number):
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):

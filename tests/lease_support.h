@@ -21,6 +21,7 @@ struct lease_scene {
     double patience_s;                  /* 0: lease_patience_s */
     enum lease_rule rule;
     struct audit *audit;
+    void (*on_borrow)(struct lease_scene *scene); /* called by the hand while it opens; NULL: nothing */
 };
 
 static inline int scene_borrow(void *state, size_t gpu, const struct device **out_device,
@@ -29,6 +30,8 @@ static inline int scene_borrow(void *state, size_t gpu, const struct device **ou
     struct lease_scene *scene = state;
 
     (void)out_error;
+    if (scene->on_borrow != NULL)
+        scene->on_borrow(scene);
     scene->borrowed[gpu]++;
     *out_device = scene->machine.devices[gpu];
     return 0;

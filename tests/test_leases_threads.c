@@ -114,11 +114,50 @@ static void test_the_lower_wins(void **state)
     check_clients(LEASE_RULE_LOWER);
 }
 
+static void close_connection(struct lease_scene *leased)
+{
+    leases_connection_closed(leased->leases, 7);
+}
+
+/* A lease that ends while its session is being opened turns nothing, not even for a moment. */
+static void test_ends_while_it_opens(void **state)
+{
+    char path[RUNTIME_PATH_MAX], text[4096] = "";
+    struct lease_request request;
+    struct lease lease = {.id = ""};
+    FILE *log;
+
+    (void)state;
+    scene = (struct lease_scene){.rule = LEASE_RULE_REFUSE};
+    knob_machine_start(&scene.machine, "gpus=1,model=a100", NULL);
+    snprintf(path, sizeof path, "%s/audit", scene.machine.locks);
+    assert_int_equal(audit_open(path, &scene.audit, NULL), 0);
+    scene_open(&scene);
+    scene_settle(&scene);
+    scene.on_borrow = close_connection;
+    request = request_of(getpid(), 1, 250000);
+    request.holder.connection = 7;
+    leases_grant(scene.leases, &request, &lease, NULL);
+    scene.on_borrow = NULL;
+    scene_settle(&scene);
+    log = fopen(path, "re");
+    assert_non_null(log);
+    assert_true(fread(text, 1, sizeof text - 1, log) > 0);
+    fclose(log);
+    check_contains(text, "\"end\"");
+    assert_null(strstr(text, "\"turn\""));
+    assert_int_equal(leases_close(scene.leases, lease_patience_s), 0);
+    audit_close(scene.audit);
+    unlink(path);
+    knob_machine_stop(&scene.machine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_later_is_refused),
         cmocka_unit_test(test_the_lower_wins),
+        cmocka_unit_test(test_ends_while_it_opens),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,6 +261,21 @@ static int have_session(struct hand *hand, const struct hand_job *job, struct fl
     return hand->knob != NULL ? 0 : open_session(hand, job, out_error);
 }
 
+/*
+ * Whether all leases have ended since the job was taken: opening a session and looking who else uses the GPU
+ * take their time, and what nobody wants any more is not turned even for a moment.
+ */
+static bool is_moot(const struct hand *hand)
+{
+    struct leases *leases = hand->leases;
+    struct lease_effect effect;
+
+    pthread_mutex_lock(&leases->lock);
+    lease_table_effect(leases->table, hand->gpu, &effect);
+    pthread_mutex_unlock(&leases->lock);
+    return effect.leases == 0;
+}
+
 int hand_carry_out(struct hand *hand, const struct hand_job *job, struct fly_error *out_error)
 {
     int code;
@@ -270,7 +285,7 @@ int hand_carry_out(struct hand *hand, const struct hand_job *job, struct fly_err
         return 0;
     }
     code = have_session(hand, job, out_error);
-    if (code == 0)
+    if (code == 0 && !is_moot(hand))
         code = turn(hand, &job->effect.wish, out_error);
     /* Nothing is turned: others may have the GPU. */
     if (code < 0 && hand->made.asked == 0 &&
