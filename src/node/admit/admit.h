@@ -51,8 +51,8 @@ void admit_close(struct admit *admit);
 int admit_renew(struct admit *admit, const struct admit_rules *rules, struct fly_error *out_error);
 
 /*
- * All of a caller that decisions about GPUs depend on: those of the same class get the same decisions, as long
- * as the stamp and the GPUs stay the same.
+ * All of a caller that decisions about GPUs depend on: those of the same class get the same decisions, as
+ * long as the stamp and the GPUs stay the same.
  */
 struct admit_class {
     bool local, same_namespaces, has_token;

@@ -9,8 +9,8 @@
 #include "http/exchange.h"
 #include "node/admit/admit.h"
 #include "node/lease/leases.h"
-#include "node/stream/sample_stream.h"
 #include "node/share/share.h"
+#include "node/stream/sample_stream.h"
 #include "node/watch/watch.h"
 
 /*
@@ -34,7 +34,7 @@ struct node_v1_options {
     struct leases *leases;
     struct sample_streams *streams;
     struct share *share; /* NULL: nobody keeps account */
-    size_t leased; /* GPUs that the leases know, from place 0 on */
+    size_t leased;       /* GPUs that the leases know, from place 0 on */
 
     /*
      * Puts everything back and closes the driver, and opens it again; the daemon's own, since other
