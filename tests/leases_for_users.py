@@ -14,6 +14,7 @@ import signal
 import subprocess
 
 import node_machine
+import serve_machine
 import tap
 from node_machine import SOCKET, audit
 from power_machine import (BUILT, CLEAN, DEFAULT_W, DRIVER, EMULATOR, FLYBALL, HOME, KNOBS, NOBODY, SANITIZED, WHERE, emulator, entries, guard_of,
@@ -226,7 +227,18 @@ def test_token():
     token = HOME / "token"
     token.write_text(made.stdout.split()[-1])
     token.chmod(0o644)
+    chain, key = serve_machine.certificate(HOME, "rsa:2048", "self", "-addext", "subjectAltName=IP:127.0.0.1")
+    chain.chmod(0o644)
     try:
+        with leased(gpus=1, rules="", settings={"server": {"tokens": TOKENS, "tls_certificate": chain, "tls_key": key}}) as daemon:
+            tap.equal(daemon.url.startswith("https://"), True, daemon.url)
+            stranger = {"FLYBALL_KNOB_DAEMON": daemon.url, "FLYBALL_RUNTIME_DIR": str(elsewhere), "FLYBALL_KNOB_TOKEN_FILE": str(token)}
+            refused = power("set", 150, "--require", "--", "true", environment=stranger)
+            tap.equal((refused.returncode, limits()), (77, [DEFAULT_W]), refused.stderr)
+            tap.contains(refused.stderr, "certificate")
+            ways = {**stranger, "FLYBALL_CA_FILE": str(chain)}
+            result = power("set", 150, "--require", "--", "true", environment=ways)
+            tap.equal((result.returncode, limits()), (0, [DEFAULT_W]), result.stderr)
         with leased(gpus=1, rules="", settings={"server": {"tokens": TOKENS}}) as daemon:
             place = {"FLYBALL_KNOB_DAEMON": daemon.url, "FLYBALL_RUNTIME_DIR": str(elsewhere)}
             refused = power("set", 150, "--require", "--", "true", environment=place)
@@ -244,7 +256,8 @@ def test_token():
             result = power("set", 150, "--require", "--", "true", environment={**AT, "FLYBALL_KNOB_TOKEN_FILE": str(token)})
             tap.equal(result.returncode, 0, result.stderr)
     finally:
-        TOKENS.unlink()
+        for path in (TOKENS, chain, key):
+            path.unlink()
 
 
 # Listens as the user that runs it, and says what the first client sent.

@@ -103,8 +103,9 @@ static const struct cli_variable variables[] = {
     {"FLYBALL_CARBON_CACHE", "Directory of the grid's figures that were fetched; "
                              "$XDG_CACHE_HOME/flyball/carbon, or ~/.cache/flyball/carbon, unless set."},
     {"FLYBALL_CARBON_TIMEOUT", "Seconds that an answer about the grid may take, 0.1 to 600; 20 unless set."},
-    {"FLYBALL_CA_FILE",
-     "Certificates of who vouches for an https:// service that keeps jobs; the system's unless set."},
+    {"FLYBALL_CA_FILE", "Certificates of who vouches for an https:// service that keeps jobs, or daemon that "
+                        "sets limits; the system's "
+                        "unless set."},
     {"FLYBALL_COUNTED_BY",
      "Set by 'flyball run' for what it runs: which devices it counts, so that another one inside does not."},
     {"FLYBALL_DISABLE", "Set to 1, training runs as if Flyball were not there."},

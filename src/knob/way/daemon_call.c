@@ -154,7 +154,7 @@ static void take_proof(struct daemon_call *call)
 int daemon_call_ask(struct daemon_call *call, const char *method, const char *path,
                     struct http_answer *out_answer, struct fly_error *out_error)
 {
-    const char *place = call->site->places[WAY_DAEMON];
+    const char *place = call->site->places[WAY_DAEMON], *authority = getenv(SITE_AUTHORITY_VARIABLE);
     bool local = is_socket(call->site);
     const char *const headers[] = {call->header[0] != '\0' ? call->header : NULL, NULL};
     char url[DAEMON_URL_MAX];
@@ -173,6 +173,7 @@ int daemon_call_ask(struct daemon_call *call, const char *method, const char *pa
         .connect_timeout_s = connect_timeout_s,
         .total_timeout_s = total_timeout_s,
         .past_proxies = true,
+        .authority_file = authority != NULL && authority[0] != '\0' ? authority : NULL,
     };
     size_t length = strlen(place);
     struct fly_error why;

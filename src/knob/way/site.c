@@ -58,7 +58,8 @@ static void find_commands(const char *given, struct site *site)
 
 static bool is_url(const char *text)
 {
-    return strncmp(text, "http://", strlen("http://")) == 0;
+    return strncmp(text, "http://", strlen("http://")) == 0 ||
+           strncmp(text, "https://", strlen("https://")) == 0;
 }
 
 static void keep_address(const char *text, char place[SITE_PLACE_MAX])

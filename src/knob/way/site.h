@@ -29,7 +29,7 @@
  * driver, which everybody may read.
  *
  *     commands   FLYBALL_KNOB_COMMANDS, a file; else /etc/flyball/commands.toml if it exists
- *     daemon     FLYBALL_KNOB_DAEMON: the path of a socket, or http://HOST:PORT; else the
+ *     daemon     FLYBALL_KNOB_DAEMON: the path of a socket, http://HOST:PORT or https://HOST:PORT; else the
  *                variables of the public daemon's clients, ZEUSD_SOCK_PATH and
  *                ZEUSD_HOST_PORT; else the socket of flyballd, /run/flyballd/flyballd.sock, or
  *                that of the public daemon, /run/zeusd/zeusd.sock, if it exists
@@ -37,6 +37,7 @@
  *                open device file (see daemon_call.h)
  *     token      FLYBALL_KNOB_TOKEN_FILE, a file that holds the daemon's token; else the token itself
  *                in ZEUSD_TOKEN
+ *     authority  FLYBALL_CA_FILE: who vouches for a daemon with https; else the system's
  *
  * Commands turn emulated GPUs only if the user named the file: a file in /etc is meant for the
  * machine's own GPUs.
@@ -51,6 +52,7 @@ enum { SITE_PLACE_MAX = 256, SITE_TEXT_MAX = SITE_PLACE_MAX + 64 };
 #define SITE_DAEMON_VARIABLE "FLYBALL_KNOB_DAEMON"
 #define SITE_DAEMON_USER_VARIABLE "FLYBALL_KNOB_DAEMON_USER"
 #define SITE_TOKEN_FILE_VARIABLE "FLYBALL_KNOB_TOKEN_FILE"
+#define SITE_AUTHORITY_VARIABLE "FLYBALL_CA_FILE"
 #define SITE_DEVICES_VARIABLE "FLYBALL_KNOB_DEVICES"
 
 #define SITE_FLYBALLD_SOCKET "/run/flyballd/flyballd.sock"
