@@ -22,6 +22,7 @@ struct doctor_daemon {
     const char *place; /* where one would be; borrowed from the site; "" for nowhere */
     size_t lets, refuses,
         unasked;  /* GPUs, of which it was asked, or cannot be asked, whether it would turn them */
+    bool sought;  /* it was looked for; a recorded machine cannot be asked */
     bool answers; /* somebody is there */
     char why[DOCTOR_WHY_MAX]; /* of the first GPU that it refuses, or why it cannot be asked */
 };

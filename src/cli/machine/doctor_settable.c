@@ -22,7 +22,7 @@ static void take_permit(const struct daemon_permit *permit, struct doctor_daemon
 
 void doctor_ask_daemon(const struct device_list *list, const struct site *site, struct doctor_facts *facts)
 {
-    facts->daemon = (struct doctor_daemon){.place = site->places[WAY_DAEMON]};
+    facts->daemon = (struct doctor_daemon){.place = site->places[WAY_DAEMON], .sought = true};
     for (size_t i = 0; i < list->count && !facts->machine.root; i++) {
         struct daemon_permit permit;
 
@@ -74,6 +74,10 @@ const char *doctor_settable(const struct doctor_facts *facts, char text[DOCTOR_S
                  "power limits could be set: you are root (nothing was set to find out)");
     else if (daemon->answers)
         return settable_by_daemon(daemon, text);
+    else if (!daemon->sought)
+        snprintf(text, DOCTOR_SETTABLE_MAX,
+                 "power limits need root, as 'sudo nvidia-smi -i 0 -pl WATTS' does (nothing was set to find "
+                 "out)");
     else {
         snprintf(
             text, DOCTOR_SETTABLE_MAX,
