@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "emulator/owner.h"
-#include "emulator/program.h"
+#include "emulator/program/program.h"
 
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127, EXIT_BY_SIGNAL = 128 };
 

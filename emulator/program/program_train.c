@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "emulator/program.h"
+#include "emulator/program/program.h"
 #include "model/gpu_model.h"
 #include "train/program/step_writer.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "emulator/boards.h"
-#include "emulator/program.h"
+#include "emulator/program/program.h"
 
 /* Prints the value so that a shell reads back the same bytes; the shell expands `rest`. */
 static void print_export(const char *name, const char *value, const char *rest)

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "emulator/gpu.h"
 #include "emulator/identity.h"
-#include "emulator/program.h"
-#include "emulator/program_accounts.h"
+#include "emulator/program/program.h"
+#include "emulator/program/program_accounts.h"
 #include "emulator/sensor.h"
 #include "emulator/workload_profiles.h"
 

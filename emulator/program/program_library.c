@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "emulator/program.h"
+#include "emulator/program/program.h"
 
 enum { LIBRARY_BYTES_MAX = 64 << 20 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_EMULATOR_PROGRAM_H
-#define FLYBALL_EMULATOR_PROGRAM_H
+#ifndef FLYBALL_EMULATOR_PROGRAM_PROGRAM_H
+#define FLYBALL_EMULATOR_PROGRAM_PROGRAM_H
 
 #include <stdbool.h>
 #include <stddef.h>

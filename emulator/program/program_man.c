@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "cli/kit/mdoc.h"
-#include "emulator/program.h"
+#include "emulator/program/program.h"
 
 enum { PAGE_MAX = 1 << 18 };
 

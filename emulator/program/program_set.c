@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "emulator/program.h"
+#include "emulator/program/program.h"
 
 /* What to do to each chosen GPU. */
 struct wishes {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flyball-emulator: its commands, and how its command line is read. */
-#include "emulator/program.h"
+#include "emulator/program/program.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 
-#include "emulator/program.h"
+#include "emulator/program/program.h"
 
 enum { SERVER_MEMORY_BITS = 25 };
 

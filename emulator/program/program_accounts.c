@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "emulator/program_accounts.h"
+#include "emulator/program/program_accounts.h"
 
 #include "emulator/identity.h"
 
