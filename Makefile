@@ -45,6 +45,7 @@ bench: $(BUILD_DIR)/.with-tests ## speed of the parts that must be fast
 	python3 bench/over_stores.py $(BUILD_DIR)/bench $(BUILD_DIR)/bench/bench_clients $(BUILD_DIR)/flyball
 	$(BUILD_DIR)/bench/bench_meter $(BUILD_DIR)/emulator/libnvidia-ml.so.1
 	FLYBALL_TEST_EMULATOR=$(BUILD_DIR)/emulator FLYBALL_TEST_WINDOWS=1000 FLYBALL_TEST_CELLS='a100, truth' $(BUILD_DIR)/tests/test_meter_windows | sed -n 's/^# //p'
+	$(BUILD_DIR)/bench/bench_leases $(BUILD_DIR)/emulator/libnvidia-ml.so.1 $(BUILD_DIR)/flyball-guard $(BUILD_DIR)/flyballd
 	$(BUILD_DIR)/bench/bench_carbon
 	$(BUILD_DIR)/bench/bench_tuner
 	$(BUILD_DIR)/bench/bench_tuner_search $(BUILD_DIR)/emulator/libnvidia-ml.so.1

@@ -148,14 +148,16 @@ static int sync_directory(const char *directory)
 /* Writes a new file with that text to the disk; returns 0 or errno. */
 static int write_new(const char *path, const char *text, size_t length)
 {
-    int fd, cause = runtime_directory_make_room(path);
+    static const int how = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    int fd = open(path, how, 0644), cause = 0;
     ssize_t written;
 
-    if (cause != 0)
-        return cause;
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0 && errno == EEXIST) {
+        cause = runtime_directory_make_room(path);
+        fd = cause == 0 ? open(path, how, 0644) : -1;
+    }
     if (fd < 0)
-        return errno;
+        return cause != 0 ? cause : errno;
     written = write(fd, text, length);
     if (written != (ssize_t)length)
         cause = written < 0 ? errno : ENOSPC;
