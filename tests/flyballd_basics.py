@@ -343,18 +343,6 @@ def test_missed_renewal():
     node_machine.clean()
 
 
-def test_daemon_is_killed():
-    with power_machine.machine():
-        with node_machine.daemon() as daemon:
-            wait_for_answers(daemon)
-            node_machine.lease(daemon, 240)
-            daemon.stop(signal.SIGKILL)
-            power_machine.back_within([DEFAULT_W, DEFAULT_W], "the guard has put back")
-        with node_machine.daemon() as daemon:
-            tap.equal(daemon.ask("GET", "/v1/leases")[2], {"leases": []})
-    node_machine.clean()
-
-
 def test_daemon_stops():
     with power_machine.machine(), node_machine.daemon() as daemon:
         wait_for_answers(daemon)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver's life under `flyballd`: upgraded, reset, lost, late, and turned by other programs.
+"""The driver's life under `flyballd`: upgraded, reset, lost, late, turned by other programs; and the daemon's own death.
 
 usage: flyballd_driver.py FLYBALL
 """
@@ -7,6 +7,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import signal
 
 import node_machine
 import power_machine
@@ -161,6 +162,23 @@ def test_another_program_wins():
             until_answers(daemon)
             tap.equal(daemon.stop(), 0, "".join(daemon.talk))
         tap.equal(power_machine.limits(), [333, DEFAULT_W])
+    node_machine.clean()
+
+
+def test_daemon_is_killed():
+    """Its guard puts back, and the next daemon tells which leases were lost."""
+    with power_machine.machine():
+        with node_machine.daemon() as daemon:
+            until_answers(daemon)
+            lost = node_machine.lease(daemon, 240)["id"]
+            daemon.stop(signal.SIGKILL)
+            power_machine.back_within([DEFAULT_W, DEFAULT_W], "the guard has put back")
+        with node_machine.daemon() as daemon:
+            tap.equal(daemon.ask("GET", "/v1/leases")[2], {"leases": []})
+            tap.contains(daemon.said(f"lease {lost} of"), f"process {os.getpid()} of user {os.geteuid()} has ended: it was lost")
+        tap.equal([row["what"] for row in node_machine.audit() if row.get("lease") == lost][-1], "end")
+        with node_machine.daemon() as daemon:
+            tap.equal([line for line in daemon.talk if lost in line], [])
     node_machine.clean()
 
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "node/lease/audit.h"
+#include "node/lease/audit_past.h"
 
 enum { THREADS = 4, LINES = 200 };
 
@@ -175,6 +176,66 @@ static void test_threads(void **state)
     assert_null(line_of(path, THREADS * LINES));
 }
 
+/* What a daemon that died left: leases without an end, by whom, and nothing of lines that were refused or
+ * torn. */
+static void test_lost(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *lost[3]; /* ends with NULL */
+    } cases[] = {
+        {"", {NULL}},
+        {"{\"what\":\"grant\",\"lease\":\"a\"}\n", {"a", NULL}},
+        {"{\"what\":\"grant\",\"lease\":\"a\"}\n{\"what\":\"end\",\"lease\":\"a\"}\n", {NULL}},
+        {"{\"what\":\"turn\",\"lease\":\"a\"}\n{\"what\":\"grant\",\"lease\":\"b\"}\n"
+         "{\"what\":\"end\",\"lease\":\"a\"}\n{\"what\":\"turn\",\"lease\":\"c\"}\n",
+         {"b", "c", NULL}},
+        {"{\"what\":\"grant\",\"outcome\":\"refused\",\"why\":\"no\"}\nnonsense\n", {NULL}},
+        {"{\"what\":\"end\",\"lease\":\"x\"}\n{\"what\":\"grant\",\"lease\":\"a\"}", {NULL}},
+        {"ase\":\"cut\"}\n{\"what\":\"grant\",\"lease\":\"a\"}\n{\"what\":\"renew\",\"lease\":\"a\"}\n",
+         {"a", NULL}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct audit_lost lost[4];
+        size_t count = audit_past_parse(cases[i].text, strlen(cases[i].text), lost, 4), wanted = 0;
+
+        while (cases[i].lost[wanted] != NULL)
+            wanted++;
+        assert_int_equal(count, wanted);
+        for (size_t k = 0; k < count; k++)
+            assert_string_equal(lost[k].lease, cases[i].lost[k]);
+    }
+}
+
+/* The log that this program writes is read back, with its holders; a link in its place is not. */
+static void test_lost_of_a_file(void **state)
+{
+    const struct lease_holder holder = {.pid = 4711, .uid = 1000, .program = "p", .token = "t"};
+    struct audit_lost lost[2];
+    struct audit *audit;
+
+    (void)state;
+    assert_int_equal(audit_past_lost(path, lost, 2), 0);
+    assert_int_equal(audit_open(path, &audit, NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        const char *ids[] = {"one", "two", "one"};
+
+        audit_write(audit, &(struct audit_event){
+                               .what = i < 2 ? AUDIT_GRANT : AUDIT_END, .holder = &holder, .lease = ids[i]});
+    }
+    audit_close(audit);
+    assert_int_equal(audit_past_lost(path, lost, 2), 1);
+    assert_string_equal(lost[0].lease, "two");
+    assert_int_equal(lost[0].holder.pid, 4711);
+    assert_int_equal(lost[0].holder.uid, 1000);
+    assert_string_equal(lost[0].holder.program, "p");
+    assert_string_equal(lost[0].holder.token, "t");
+    assert_int_equal(symlink(path, aside), 0);
+    assert_int_equal(audit_past_lost(aside, lost, 2), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +243,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_harmless, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_reopen, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
+        cmocka_unit_test(test_lost),
+        cmocka_unit_test_setup_teardown(test_lost_of_a_file, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,10 +3,12 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "knob/way/command_file.h"
+#include "node/lease/audit_past.h"
 #include "node/node_log.h"
 
 enum { PATH_BYTES = 4096 };
@@ -120,6 +122,25 @@ static int check_commands(const struct config *config, double *patience_s, struc
     return 0;
 }
 
+/* Leases whose end nobody wrote down: the daemon before this one was killed, or the machine went down. */
+static void tell_lost(const char *path, struct audit *audit)
+{
+    struct audit_lost *lost = calloc(AUDIT_PAST_MAX, sizeof *lost);
+    size_t count = lost != NULL ? audit_past_lost(path, lost, AUDIT_PAST_MAX) : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        static const char why[] = "it was lost: the daemon or the machine went down";
+        const struct audit_event event = {
+            .what = AUDIT_END, .why = why, .holder = &lost[i].holder, .lease = lost[i].lease};
+        char holder[LEASE_HOLDER_TEXT_MAX];
+
+        audit_write(audit, &event);
+        log_say(SAY_WARNING, "lease %s of %s has ended: %s", lost[i].lease,
+                lease_holder_text(&lost[i].holder, holder), why);
+    }
+    free(lost);
+}
+
 static int open_leases(struct daemon *daemon, struct fly_error *out_error)
 {
     const struct config *config = daemon->config;
@@ -147,6 +168,8 @@ static int open_leases(struct daemon *daemon, struct fly_error *out_error)
         code = audit_open(strcmp(audit, SETTING_NONE) != 0 ? audit : NULL, &daemon->audit, out_error);
     if (code < 0)
         return code;
+    if (daemon->audit != NULL)
+        tell_lost(audit, daemon->audit);
     with_audit = options;
     with_audit.patience_s = patience_s;
     with_audit.audit = daemon->audit;
