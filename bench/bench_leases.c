@@ -15,6 +15,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,10 +46,16 @@ static char directory[PATH_BYTES], state_path[PATH_BYTES + 16], socket_path[PATH
 static struct device_list list;
 static pid_t daemon_pid, sleepers;
 
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
 static void clean_up(void)
 {
-    char command[PATH_BYTES + 16];
-
     if (daemon_pid > 0) {
         kill(daemon_pid, SIGTERM);
         waitpid(daemon_pid, NULL, 0);
@@ -57,9 +64,8 @@ static void clean_up(void)
         kill(-sleepers, SIGKILL);
         waitpid(sleepers, NULL, 0);
     }
-    snprintf(command, sizeof command, "rm -rf '%s'", directory);
     if (directory[0] != '\0')
-        (void)!system(command);
+        nftw(directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 __attribute__((noreturn)) static void die(const char *text)
@@ -361,7 +367,7 @@ int main(int argc, char **argv)
     const char *base = getenv("FLYBALL_BENCH_DIRECTORY");
     char locks[PATH_BYTES + 32], readonly[PATH_BYTES + 32];
     struct audit *audit;
-    int rounds = argc > 4 ? atoi(argv[4]) : ROUNDS;
+    int rounds = argc > 4 ? (int)strtol(argv[4], NULL, 10) : ROUNDS;
     struct fly_error error;
 
     if (argc < 4 || rounds < 1 || rounds > ROUNDS_MAX)

@@ -106,25 +106,27 @@ int nvml_apart_open(struct nvml_library *library, unsigned count, double patienc
 {
     struct mono_time until = mono_after_s(mono_now(), patience_s);
     struct opening *openings[DEVICES_MAX];
+    bool whole = true;
 
     pthread_once(&prepared, prepare);
-    out_apart->count = count < DEVICES_MAX ? count : DEVICES_MAX;
-    for (unsigned i = 0; i < out_apart->count; i++)
+    count = count < DEVICES_MAX ? count : DEVICES_MAX;
+    out_apart->count = count;
+    for (unsigned i = 0; i < count; i++)
         openings[i] = begin(library, i);
-    for (unsigned i = 0; i < out_apart->count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         struct device_info *info = &out_apart->infos[i];
+        struct nvml_state *state = openings[i] != NULL ? finish(openings[i], until, info) : NULL;
 
-        out_apart->states[i] = openings[i] != NULL ? finish(openings[i], until, info) : NULL;
-        if (out_apart->states[i] == NULL)
-            out_apart->states[i] = nvml_gpu_silent(library, i, info);
+        if (state == NULL)
+            state = nvml_gpu_silent(library, i, info);
+        out_apart->states[i] = state;
+        if (state == NULL)
+            whole = false;
     }
-    for (unsigned i = 0; i < out_apart->count; i++) {
-        if (out_apart->states[i] == NULL) {
-            nvml_apart_deinit(out_apart);
-            return error_no_memory(out_error);
-        }
-    }
-    return 0;
+    if (whole)
+        return 0;
+    nvml_apart_deinit(out_apart);
+    return error_no_memory(out_error);
 }
 
 void nvml_apart_deinit(struct nvml_apart *apart)
