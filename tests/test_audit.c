@@ -188,8 +188,15 @@ static void test_lost(void **state)
         {"{\"what\":\"grant\",\"lease\":\"a\"}\n", {"a", NULL}},
         {"{\"what\":\"grant\",\"lease\":\"a\"}\n{\"what\":\"end\",\"lease\":\"a\"}\n", {NULL}},
         {"{\"what\":\"turn\",\"lease\":\"a\"}\n{\"what\":\"grant\",\"lease\":\"b\"}\n"
-         "{\"what\":\"end\",\"lease\":\"a\"}\n{\"what\":\"turn\",\"lease\":\"c\"}\n",
+         "{\"what\":\"end\",\"lease\":\"a\"}\n{\"what\":\"grant\",\"lease\":\"c\"}\n",
          {"b", "c", NULL}},
+        {"{\"what\":\"grant\",\"lease\":\"a\"}\n{\"what\":\"end\",\"lease\":\"a\"}\n"
+         "{\"what\":\"back\",\"lease\":\"a\"}\n{\"what\":\"change\",\"outcome\":\"failed\",\"lease\":\"a\"}"
+         "\n",
+         {NULL}},
+        {"{\"what\":\"grant\",\"outcome\":\"unsure\",\"lease\":\"a\"}\n"
+         "{\"what\":\"grant\",\"outcome\":\"done\",\"lease\":\"b\"}\n",
+         {"b", NULL}},
         {"{\"what\":\"grant\",\"outcome\":\"refused\",\"why\":\"no\"}\nnonsense\n", {NULL}},
         {"{\"what\":\"end\",\"lease\":\"x\"}\n{\"what\":\"grant\",\"lease\":\"a\"}", {NULL}},
         {"ase\":\"cut\"}\n{\"what\":\"grant\",\"lease\":\"a\"}\n{\"what\":\"renew\",\"lease\":\"a\"}\n",

@@ -254,7 +254,7 @@ static void test_acts_for_holder_of_lock(void **state)
     scene_stop(&scene);
 }
 
-/* The process still holds the lock when the next daemon puts back. */
+/* The process still holds the lock when the next daemon puts back, and leases again at once. */
 static void test_daemon_dies_while_it_acts(void **state)
 {
     (void)state;
@@ -276,10 +276,18 @@ static void test_daemon_dies_while_it_acts(void **state)
             scene_open(&scene);
         }
         check_back();
-        if (guards > 0)
+        if (guards > 0) {
+            const struct lease_request again = request_of(holder.pid, 1, 260000);
+            struct leases_gpu gpu;
+
+            must_grant(&scene, &again);
+            leases_look(scene.leases, 0, &gpu);
+            assert_true(gpu.for_process && gpu.turned);
+            check_double(emulator_limit_w(scene.machine.emulator, 0), 260.0);
             scene_stop(&scene);
-        else
+        } else {
             knob_machine_stop(&scene.machine);
+        }
         kill_role(&holder);
     }
 }

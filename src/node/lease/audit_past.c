@@ -2,6 +2,7 @@
 #include "node/lease/audit_past.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +16,11 @@ enum { ARENA_BYTES = 1 << 16 };
 
 /* What counts of a line. */
 struct past_line {
-    const char *what, *lease, *program, *token;
+    const char *what, *outcome, *lease, *program, *token;
     int64_t uid, pid; /* -1: unknown */
 };
 static const struct past_line usual = {
-    .what = "", .lease = "", .program = "", .token = "", .uid = -1, .pid = -1};
+    .what = "", .outcome = "", .lease = "", .program = "", .token = "", .uid = -1, .pid = -1};
 
 #define PAST_TEXT(member)                                                                          \
     {                                                                                              \
@@ -28,6 +29,7 @@ static const struct past_line usual = {
     }
 static const struct shape_field line_rows[] = {
     PAST_TEXT(what),
+    PAST_TEXT(outcome),
     PAST_TEXT(lease),
     PAST_TEXT(program),
     PAST_TEXT(token),
@@ -45,6 +47,16 @@ static size_t place_of(const struct audit_lost *lost, size_t count, const char *
     return i;
 }
 
+/*
+ * Other lines come after the end, too: a GPU is put back when its last lease has ended. And of a change that
+ * failed the id is what a client said.
+ */
+static bool is_granted(const struct past_line *line)
+{
+    return strcmp(line->what, "grant") == 0 &&
+           (line->outcome[0] == '\0' || strcmp(line->outcome, "done") == 0);
+}
+
 static void take(const struct past_line *line, struct audit_lost *lost, size_t maximum, size_t *count)
 {
     size_t place = place_of(lost, *count, line->lease);
@@ -58,7 +70,7 @@ static void take(const struct past_line *line, struct audit_lost *lost, size_t m
         memmove(&lost[place], &lost[place + 1], (*count - place) * sizeof *lost);
         return;
     }
-    if (strcmp(line->what, "end") == 0 || place < *count || *count == maximum)
+    if (!is_granted(line) || place < *count || *count == maximum)
         return;
     snprintf(holder.program, sizeof holder.program, "%s", line->program);
     snprintf(holder.token, sizeof holder.token, "%s", line->token);

@@ -12,14 +12,14 @@
  */
 enum { AUDIT_PAST_MAX = 4096, AUDIT_PAST_BYTES = 4 << 20 };
 
-/* A lease that is in the log, and its end is not. */
+/* A lease whose grant is in the log, and its end is not. */
 struct audit_lost {
     char lease[LEASE_ID_MAX];
     struct lease_holder holder; /* who, as far as the log tells: uid, pid, token and program */
 };
 
 /*
- * Finds them in the last AUDIT_PAST_BYTES of a log, in the order of their first lines, at most `maximum`;
+ * Finds them in the last AUDIT_PAST_BYTES of a log, in the order of their grants, at most `maximum`;
  * returns how many there are. Lines that are torn or no JSON are left out. A log that is not there, or cannot
  * be read, has none.
  */

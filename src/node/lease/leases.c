@@ -92,23 +92,32 @@ static void tend(struct leases *leases, const char *id, struct holder *holder)
     holder_close(holder);
 }
 
-/* Takes back a lease whose wish could not be carried out, and waits until that is undone. Under the lock. */
-static void take_back(struct leases *leases, const struct lease *lease, int code)
+/*
+ * Takes back a lease whose wish could not be carried out, and waits until that is undone. Gives it in
+ * `out_gone`, whose id stays as it is if somebody else has ended it. Under the lock.
+ */
+static void take_back(struct leases *leases, const struct lease *lease, int code, struct lease *out_gone)
 {
-    struct lease ended;
     uint64_t version;
 
-    if (lease_table_end(leases->table, lease->id, &ended, NULL) < 0)
+    if (lease_table_end(leases->table, lease->id, out_gone, NULL) < 0)
         return;
-    leases_forget(leases, &ended, 1);
+    leases_forget(leases, out_gone, 1);
     version = leases->version;
     if (code != FLY_EUNSURE)
         wait_for(leases, lease->ask.gpus, version, leases->patience_s, NULL);
 }
 
-/* Grants, and waits until it is carried out. Under the lock. */
+/* Tells of a lease that a call ended which failed; with no lock held. */
+static void tell_gone(struct leases *leases, const struct lease *gone, const struct fly_error *error)
+{
+    if (gone->id[0] != '\0')
+        leases_announce(leases, gone, 1, LEASE_END_FAILED, error->text);
+}
+
+/* Grants, and waits until it is carried out; `out_gone` as in take_back. Under the lock. */
 static int grant(struct leases *leases, const struct lease_ask *ask, struct holder *holder,
-                 struct lease *lease, struct fly_error *out_error)
+                 struct lease *lease, struct lease *out_gone, struct fly_error *out_error)
 {
     char id[LEASE_ID_MAX];
     struct lease granted = {.id = ""};
@@ -128,7 +137,7 @@ static int grant(struct leases *leases, const struct lease_ask *ask, struct hold
         atomic_fetch_add(&leases->granted, 1);
         code = lease_table_find(leases->table, id, lease, out_error);
     } else {
-        take_back(leases, &granted, code);
+        take_back(leases, &granted, code, out_gone);
     }
     return code;
 }
@@ -179,7 +188,7 @@ int leases_grant(struct leases *leases, const struct lease_request *request, str
     struct fly_error *error = out_error != NULL ? out_error : &local;
     struct lease_ask ask;
     struct holder holder;
-    struct lease lease = {.id = ""};
+    struct lease lease = {.id = ""}, gone = {.id = ""};
     int code;
 
     leases_tick(leases);
@@ -187,10 +196,11 @@ int leases_grant(struct leases *leases, const struct lease_request *request, str
     code = prepare(request, 0, &ask, &holder, error);
     if (code == 0) {
         pthread_mutex_lock(&leases->lock);
-        code = grant(leases, &ask, &holder, &lease, error);
+        code = grant(leases, &ask, &holder, &lease, &gone, error);
         pthread_mutex_unlock(&leases->lock);
     }
-    log_asked(leases, AUDIT_GRANT, &ask.holder, lease.id, code, error);
+    log_asked(leases, AUDIT_GRANT, &ask.holder, code == 0 ? lease.id : gone.id, code, error);
+    tell_gone(leases, &gone, error);
     if (code == 0)
         *out_lease = lease;
     return code;
@@ -212,9 +222,9 @@ static int find_own(const struct leases *leases, const char *id, const struct le
     return code;
 }
 
-/* Changes the wish, and waits; after a failure it is as before. Under the lock. */
+/* Changes the wish, and waits; after a failure it is as before, or gone. Under the lock. */
 static int change(struct leases *leases, const struct lease *before, const struct lease_wish *wish,
-                  struct lease *out_lease, struct fly_error *out_error)
+                  struct lease *out_lease, struct lease *out_gone, struct fly_error *out_error)
 {
     uint64_t gpus = before->ask.gpus;
     struct lease lease;
@@ -229,7 +239,7 @@ static int change(struct leases *leases, const struct lease *before, const struc
         return lease_table_find(leases->table, before->id, out_lease, out_error);
     if (code == FLY_EUNSURE ||
         lease_table_change(leases->table, before->id, &before->ask.wish, boot_now(), &lease, NULL) < 0)
-        take_back(leases, before, code);
+        take_back(leases, before, code, out_gone);
     else
         wait_for(leases, gpus, leases_bump(leases, gpus, false), leases->patience_s, NULL);
     return code;
@@ -240,15 +250,16 @@ int leases_change(struct leases *leases, const char *id, const struct lease_hold
 {
     struct fly_error local = {.code = 0};
     struct fly_error *error = out_error != NULL ? out_error : &local;
-    struct lease before;
+    struct lease before, gone = {.id = ""};
     int code;
 
     pthread_mutex_lock(&leases->lock);
     code = find_own(leases, id, by, &before, error);
     if (code == 0)
-        code = change(leases, &before, wish, out_lease, error);
+        code = change(leases, &before, wish, out_lease, &gone, error);
     pthread_mutex_unlock(&leases->lock);
     log_asked(leases, AUDIT_CHANGE, by, id, code, error);
+    tell_gone(leases, &gone, error);
     return code;
 }
 
@@ -256,16 +267,19 @@ int leases_renew(struct leases *leases, const char *id, const struct lease_holde
                  struct lease *out_lease, struct fly_error *out_error)
 {
     struct boot_time now = boot_now(), expiry = {0};
+    struct fly_error local = {.code = 0};
+    struct fly_error *error = out_error != NULL ? out_error : &local;
     struct lease lease;
     int code;
 
     if (expires_s > 0)
         expiry = boot_after_s(now, expires_s);
     pthread_mutex_lock(&leases->lock);
-    code = find_own(leases, id, by, &lease, out_error);
+    code = find_own(leases, id, by, &lease, error);
     if (code == 0)
-        code = lease_table_renew(leases->table, id, expiry, now, out_lease, out_error);
+        code = lease_table_renew(leases->table, id, expiry, now, out_lease, error);
     pthread_mutex_unlock(&leases->lock);
+    log_asked(leases, AUDIT_RENEW, by, id, code, error);
     return code;
 }
 
@@ -318,7 +332,7 @@ static bool stands_already(const struct lease *lease, const struct lease_wish *w
 
 /* Changes the client's lease on one GPU. Under the lock. */
 static int turn_own(struct leases *leases, const struct lease *own, const struct lease_wish *added,
-                    quantity_set dropped, struct fly_error *out_error)
+                    quantity_set dropped, struct lease *out_gone, struct fly_error *out_error)
 {
     struct lease_wish wish = own->ask.wish;
     struct lease lease;
@@ -326,10 +340,10 @@ static int turn_own(struct leases *leases, const struct lease *own, const struct
     wish.asked &= ~dropped;
     lease_wish_add(&wish, added);
     if (wish.asked != 0)
-        return change(leases, own, &wish, &lease, out_error);
-    if (lease_table_end(leases->table, own->id, &lease, NULL) < 0)
+        return change(leases, own, &wish, &lease, out_gone, out_error);
+    if (lease_table_end(leases->table, own->id, out_gone, NULL) < 0)
         return 0;
-    leases_forget(leases, &lease, 1);
+    leases_forget(leases, out_gone, 1);
     return wait_for(leases, own->ask.gpus, leases->version, leases->patience_s, out_error);
 }
 
@@ -353,12 +367,12 @@ static uint64_t known_start_ticks(struct leases *leases, pid_t pid)
     return start_ticks;
 }
 
-/* Turns one GPU; takes the holder. Under the lock. */
+/* Turns one GPU; takes the holder. `out_lease` has the lease that it is about. Under the lock. */
 static int turn_gpu(struct leases *leases, size_t gpu, const struct lease_ask *ask, quantity_set dropped,
-                    struct holder *holder, struct fly_error *out_error)
+                    struct holder *holder, struct lease *out_lease, struct lease *out_gone,
+                    enum audit_what *out_what, struct fly_error *out_error)
 {
     struct plain_search found = {.holder = &ask->holder};
-    struct lease lease;
     int code = 0;
 
     lease_table_visit(leases->table, gpu, search, &found);
@@ -370,11 +384,14 @@ static int turn_gpu(struct leases *leases, size_t gpu, const struct lease_ask *a
         if (ask->holder.pid != 0 && holder->fd < 0)
             code = holder_open(ask->holder.pid, ask->holder.uid, 0, holder, out_error);
         if (code == 0)
-            code = grant(leases, &one, holder, &lease, out_error);
+            code = grant(leases, &one, holder, out_lease, out_gone, out_error);
+        *out_what = AUDIT_GRANT;
     } else {
         holder_close(holder);
+        *out_lease = found.own.id[0] != '\0' ? found.own : found.another;
+        *out_what = AUDIT_CHANGE;
         if (found.own.id[0] != '\0')
-            code = turn_own(leases, &found.own, &ask->wish, dropped, out_error);
+            code = turn_own(leases, &found.own, &ask->wish, dropped, out_gone, out_error);
     }
     return code;
 }
@@ -388,20 +405,28 @@ int leases_turn(struct leases *leases, const struct lease_request *request, quan
 
     leases_tick(leases);
     for (size_t gpu = 0; gpu < LEASE_GPUS_MAX && code == 0; gpu++) {
+        enum audit_what what = AUDIT_CHANGE;
+        struct lease lease = {.id = ""}, gone = {.id = ""};
         struct lease_ask ask;
         struct holder holder;
 
         if ((request->gpus >> gpu & 1) == 0)
             continue;
         code = prepare(request, known_start_ticks(leases, request->holder.pid), &ask, &holder, error);
-        if (code < 0)
+        if (code < 0) {
+            log_asked(leases, AUDIT_CHANGE, &request->holder, NULL, code, error);
             continue;
+        }
         ask.holder.connection = 0;
         leases_end_back(leases, (uint64_t)1 << gpu, &ask.holder, 0);
         pthread_mutex_lock(&leases->lock);
-        code = turn_gpu(leases, gpu, &ask, dropped, &holder, error);
+        code = turn_gpu(leases, gpu, &ask, dropped, &holder, &lease, &gone, &what, error);
         pthread_mutex_unlock(&leases->lock);
+        log_asked(leases, what, &request->holder, gone.id[0] != '\0' ? gone.id : lease.id, code, error);
+        if (gone.id[0] != '\0' && code == 0)
+            leases_announce(leases, &gone, 1, LEASE_END_GIVEN_BACK, NULL);
+        else
+            tell_gone(leases, &gone, error);
     }
-    log_asked(leases, AUDIT_CHANGE, &request->holder, NULL, code, error);
     return code;
 }

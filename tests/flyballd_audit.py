@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `flyballd` writes of who turned what: all of it, over the ends of leases, the daemon and the log.
+
+usage: flyballd_audit.py FLYBALL
+"""
+import os
+import signal
+
+import node_machine
+import power_machine
+import serve_machine
+import tap
+
+DEFAULT_W = power_machine.DEFAULT_W
+
+
+def answering(daemon):
+    def look():
+        gpus = daemon.ask("GET", "/v1/gpus")[2]["gpus"]
+        return gpus if all(gpu["answers"] for gpu in gpus) else None
+    return serve_machine.until(look, "both GPUs answer")
+
+
+def lines(what, of=None):
+    return [row for row in (node_machine.audit() if of is None else of) if row["what"] == what]
+
+
+def awaited(what, count=1):
+    return serve_machine.until(lambda: rows if len(rows := lines(what)) >= count else None, f"{count} lines of '{what}'")
+
+
+def test_whole_log():
+    """Who, what, when, from, to, by which lease; also what was refused, and what another program did."""
+    with power_machine.machine(), node_machine.daemon() as daemon:
+        uuid = answering(daemon)[0]["uuid"]
+        made = node_machine.lease(daemon, 250, program="a test", expires_s=600)["id"]
+        tap.equal(daemon.ask("PATCH", f"/v1/leases/{made}", {"power_limit_w": 240, "clock_floor_mhz": 900, "clock_ceiling_mhz": 1200})[0], 200)
+        tap.equal(daemon.ask("POST", f"/v1/leases/{made}/renew", {"expires_s": 900})[0], 200)
+        tap.equal(daemon.ask("POST", "/v1/leases", {"gpus": ["0"], "power_limit_w": 200})[0], 409)
+        status, _, body = daemon.ask("POST", "/v1/leases", {"gpus": ["1"], "power_limit_w": 3})
+        tap.equal((status, body["error"]["code"]), (400, "FLY_EUSAGE"), str(body))
+        power_machine.emulator("set", "--gpu", 0, "--limit-w", 333)
+        awaited("foreign")
+        tap.equal(power_machine.limits(), [333, DEFAULT_W])
+        made = node_machine.lease(daemon, 250, program="a test", gpus=["1"])["id"]
+        tap.equal(daemon.ask("DELETE", f"/v1/leases/{made}")[0], 200)
+        back = awaited("back")
+        tap.equal(back[-1]["lease"], made)
+    rows = node_machine.audit()
+    for row in rows:
+        tap.equal((row["schema"], row["date"][-1]), ("flyball-audit/1", "Z"))
+    grants = [(row["outcome"], row["uid"], row["pid"], row.get("program")) for row in lines("grant", rows)]
+    own = (os.geteuid(), os.getpid())
+    tap.equal(grants, [("done", *own, "a test"), ("refused", *own, None), ("refused", *own, None), ("done", *own, "a test")])
+    first = lines("grant", rows)[0]["lease"]
+    turns = {(row["quantity"], row["from"], row["to"]) for row in lines("turn", rows) if row["lease"] == first and row["gpu"] == uuid}
+    tap.equal(turns, {("power_limit_mw", 400000, 250000), ("power_limit_mw", 250000, 240000), ("clock_floor_mhz", 0, 900),
+                      ("clock_ceiling_mhz", 0, 1200)})
+    tap.equal([(row["lease"], row["outcome"], row["uid"]) for row in lines("change", rows) + lines("renew", rows)],
+              [(first, "done", own[0])] * 2)
+    foreign = lines("foreign", rows)
+    tap.equal([(row["lease"], row["gpu"]) for row in foreign], [(first, uuid)])
+    tap.contains(foreign[0]["why"], "changed by another program to 333 W")
+    ends = [row["lease"] for row in lines("end", rows)]
+    tap.equal((len(ends), ends[1:]), (3, [first, made]))
+    # Each lease that a line names has its end, also the one that could not be carried out.
+    tap.equal(sorted({row["lease"] for row in rows if "lease" in row}), sorted(ends))
+    node_machine.clean()
+
+
+def test_log_is_moved_away():
+    aside = node_machine.AUDIT.with_suffix(".1")
+    with power_machine.machine(), node_machine.daemon() as daemon:
+        answering(daemon)
+        made = node_machine.lease(daemon, 250)["id"]
+        node_machine.AUDIT.rename(aside)
+        tap.equal(daemon.ask("PATCH", f"/v1/leases/{made}", {"power_limit_w": 240})[0], 200)
+        tap.equal(node_machine.AUDIT.exists(), False)
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.said("the configuration was read again")
+        tap.equal(daemon.ask("DELETE", f"/v1/leases/{made}")[0], 200)
+        tap.equal([row["lease"] for row in lines("end")], [made])
+        tap.contains(aside.read_text(), '"what":"change"')
+    aside.unlink()
+    node_machine.clean()
+
+
+def test_what_was_left_is_put_back():
+    with power_machine.machine():
+        with node_machine.daemon() as daemon:
+            answering(daemon)
+            node_machine.lease(daemon, 240)
+            power_machine.kill_both(daemon.process)
+            daemon.reader.join(serve_machine.PATIENCE_S)
+        with node_machine.daemon() as daemon:
+            repair = awaited("repair")[0]
+            tap.equal(repair["outcome"], "done")
+            tap.contains(repair["why"], "left at 240 W by 'flyballd'")
+            power_machine.back_within([DEFAULT_W, DEFAULT_W], "the next daemon puts back", 30)
+            daemon.said("it was lost")
+    node_machine.clean()
+
+
+def test_lost_leases():
+    with power_machine.machine():
+        with node_machine.daemon() as daemon:
+            answering(daemon)
+            ended = node_machine.lease(daemon, 250)["id"]
+            tap.equal(daemon.ask("DELETE", f"/v1/leases/{ended}")[0], 200)
+            lost = node_machine.lease(daemon, 240, program="a test")["id"]
+            daemon.stop(signal.SIGKILL)
+            power_machine.back_within([DEFAULT_W, DEFAULT_W], "the guard has put back")
+        with node_machine.daemon() as daemon:
+            tap.equal(daemon.ask("GET", "/v1/leases")[2], {"leases": []})
+            # What was lost is told, once, and the same process leases again at once.
+            tap.contains(daemon.said("it was lost"), f"lease {lost} of 'a test', process {os.getpid()} of user {os.geteuid()} has ended")
+            answering(daemon)
+            tap.equal(ended in "".join(daemon.talk), False)
+            tap.equal(node_machine.lease(daemon, 240)["pid"], os.getpid())
+            tap.equal(daemon.stop(), 0)
+        ends = [(row["lease"], row["pid"]) for row in node_machine.audit() if row["what"] == "end" and "it was lost" in row.get("why", "")]
+        tap.equal(ends, [(lost, os.getpid())])
+        with node_machine.daemon() as daemon:
+            tap.equal(daemon.stop(), 0)
+            tap.equal("it was lost" in "".join(daemon.talk), False, "".join(daemon.talk))
+    node_machine.clean()
+
+
+tap.main(globals())
