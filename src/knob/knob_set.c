@@ -361,7 +361,7 @@ int knob_set_clocks(struct knob *knob, enum quantity quantity, const struct cloc
 int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly_error *out_error)
 {
     struct clock_range ranges[DEVICES_MAX];
-    const struct clock_range *wanted[DEVICES_MAX];
+    const struct clock_range *wanted[DEVICES_MAX] = {NULL};
 
     for (size_t i = 0; i < knob->count; i++) {
         ranges[i] =
