@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -92,11 +93,11 @@ static int directory_length(const char *path)
 /* Returns the next candidate for a temporary name beside `target`; NULL without memory. */
 static char *temporary_name(const char *target)
 {
-    static unsigned counter;
+    static atomic_uint counter;
     char *name;
 
-    if (asprintf(&name, "%.*s.flyball-%ld-%u", directory_length(target), target, (long)getpid(), ++counter) <
-        0)
+    if (asprintf(&name, "%.*s.flyball-%ld-%u", directory_length(target), target, (long)getpid(),
+                 atomic_fetch_add(&counter, 1) + 1) < 0)
         return NULL;
     return name;
 }

@@ -26,7 +26,8 @@
  *     return atomic_file_commit(&file, out_error);
  *
  * You may ignore write errors until commit, which reports the cause of the first. A program that
- * wants "file too large" as an error must ignore SIGXFSZ. Not thread-safe.
+ * wants "file too large" as an error must ignore SIGXFSZ. For one thread at a time; other threads may
+ * write other files meanwhile.
  */
 struct atomic_file {
     FILE *stream;             /* to write to; owned */
