@@ -53,7 +53,7 @@ bench: $(BUILD_DIR)/.with-tests ## speed of the parts that must be fast
 	$(BUILD_DIR)/bench/bench_tuner_cpu $(BUILD_DIR)/emulator/libnvidia-ml.so.1
 	$(BUILD_DIR)/bench/bench_monitor $(BUILD_DIR)/flyball $(BUILD_DIR)/emulator/libnvidia-ml.so.1
 	$(BUILD_DIR)/bench/bench_watch
-	FLYBALL_TEST_EMULATOR=$(BUILD_DIR)/emulator python3 bench/daemon_http.py $(BUILD_DIR)/flyball
+	FLYBALL_TEST_EMULATOR=$(abspath $(BUILD_DIR)/emulator) python3 bench/daemon_http.py $(BUILD_DIR)/flyball
 	$(if $(wildcard $(BUILD_DIR)/python/flyball),python3 bench/bench_python.py $(BUILD_DIR))
 
 lint: $(BUILD_DIR)/.with-tests ## formatting, static analysis, scripts, man pages
