@@ -20,6 +20,8 @@ BAD_TOKENS = {
     "empty": "",
     "expired": signed({**GOOD, "exp": 1000000000}),
     "just past the leeway": signed({**GOOD, "exp": int(time.time()) - 3600}),
+    "not yet": signed({**GOOD, "nbf": 9999999999}),
+    "text for a date": signed({**GOOD, "nbf": "0"}),
     "another key": signed(GOOD, key=b"wrong-key!!!!!!!!!!!!!!!!!!!!!!!!"),
     "no algorithm": signed(GOOD, {"alg": "none"}),
     "no algorithm and no signature": signed(GOOD, {"alg": "none"}).rpartition(".")[0] + ".",
@@ -116,17 +118,25 @@ def test_issued():
         token = issue("--user=bob").stdout.strip()
         write_key(b"")
         daemon.process.send_signal(signal.SIGHUP)
-        daemon.said("is empty")
+        daemon.said("has 0 bytes")
         tap.equal(ask(daemon, "GET", "/gpu/get_power", token=token)[0], 200)
         write_key(os.urandom(32))
         daemon.process.send_signal(signal.SIGHUP)
         daemon.said("signing key as it is now")
         tap.equal(ask(daemon, "GET", "/gpu/get_power", token=token)[0], 401)
-    for key, mode, reason in ((b"", 0o600, "is empty"), (KEY, 0o644, "read or written by others"), (b"x" * 5000, 0o600, "longer")):
+    for key, mode, reason in ((b"", 0o600, "has 0 bytes"), (KEY[:31], 0o600, "has 31 bytes"), (KEY[:31] + b"\n", 0o600, "has 31 bytes"),
+                              (KEY[:20] + b" \r\n" * 20, 0o600, "has 20 bytes"), (b"\n" * 40, 0o600, "has 0 bytes"), (KEY, 0o644, "read or written by others"), (b"x" * 5000, 0o600, "longer")):
         with power_machine.machine(gpus=1):
             node_machine.write_config({"server": {"signing_key": write_key(key, mode)}})
             result = node_machine.run(f"--config={node_machine.CONFIG}")
             tap.equal((result.returncode != 0, reason in result.stderr), (True, True), result.stderr)
+            issued = subprocess.run([power_machine.FLYBALL, "token", "issue", f"--signing-key={power_machine.HOME / 'signing.key'}", "--user=bob"],
+                                    env=power_machine.CLEAN, capture_output=True, text=True, timeout=60, check=False)
+            tap.equal((issued.returncode != 0, issued.stdout, reason in issued.stderr), (True, "", True), issued.stderr)
+    # Bytes that are no text count all, also one that looks like the newline of an editor.
+    with power_machine.machine(gpus=1), node_machine.daemon(settings={"server": {"signing_key": write_key(bytes(range(31)) + b"\n")}}, rules="") as daemon:
+        token = signed(GOOD, key=bytes(range(31)) + b"\n")
+        tap.equal(ask(daemon, "GET", "/gpu/get_power", token=token)[0], 200)
 
 
 def test_tokens_of_the_file():

@@ -63,7 +63,8 @@ static void test_foreign(void **state)
     assert_int_equal(token.scopes, 1U << SIGNED_SCOPE_GPU_READ | 1U << SIGNED_SCOPE_CPU_READ);
     assert_true(token.expires);
     assert_int_equal(token.expires_s, 9999999999);
-    assert_int_equal(signed_token_read(foreign, "another key", 11, NOW_S, &token, NULL), FLY_EPERM);
+    assert_int_equal(signed_token_read(foreign, "another-key-of-the-right-length!", 32, NOW_S, &token, NULL),
+                     FLY_EPERM);
     assert_int_equal(signed_token_read(foreign, "", 0, NOW_S, &token, NULL), FLY_EPERM);
 }
 
@@ -90,62 +91,94 @@ static void test_forged(void **state)
 
 #define HEAD "{\"alg\":\"HS256\",\"typ\":\"JWT\"}"
 #define CLAIMS "{\"sub\":\"bob\",\"scopes\":[\"gpu-control\"]}"
+#define CLAIMS_AND(more) "{\"sub\":\"bob\",\"scopes\":[]," more "}"
+
+static const struct {
+    const char *head, *claims;
+    int code;
+} signed_rows[] = {
+    {HEAD, CLAIMS, 0},
+    {"{\"alg\":\"HS256\"}", CLAIMS, 0},
+    {"{\"typ\":\"JWT\",\"alg\":\"HS256\",\"kid\":\"1\"}", CLAIMS, 0},
+    {"{\"alg\":\"none\",\"typ\":\"JWT\"}", CLAIMS, FLY_EPERM},
+    {"{\"alg\":\"None\"}", CLAIMS, FLY_EPERM},
+    {"{\"alg\":\"hs256\"}", CLAIMS, FLY_EPERM},
+    {"{\"alg\":\"HS384\"}", CLAIMS, FLY_EPERM},
+    {"{\"alg\":\"HS512\"}", CLAIMS, FLY_EPERM},
+    {"{\"alg\":\"RS256\"}", CLAIMS, FLY_EPERM},
+    {"{\"alg\":[\"HS256\"]}", CLAIMS, FLY_EPERM},
+    {"{\"alg\":\"none\",\"alg\":\"HS256\"}", CLAIMS, FLY_EPERM},
+    {"{\"alg\":\"HS256\",\"alg\":\"HS256\"}", CLAIMS, FLY_EPERM},
+    {"{\"alg\":\"HS256\",\"crit\":[\"exp\"]}", CLAIMS, FLY_EPERM},
+    {"{}", CLAIMS, FLY_EPERM},
+    {"", CLAIMS, FLY_EPERM},
+    {"HS256", CLAIMS, FLY_EPERM},
+    {HEAD, "", FLY_EPERM},
+    {HEAD, "{}", FLY_EPERM},
+    {HEAD, "[]", FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\"}", FLY_EPERM},
+    {HEAD, "{\"scopes\":[\"gpu-read\"]}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"\",\"scopes\":[]}", FLY_EPERM},
+    {HEAD, "{\"sub\":7,\"scopes\":[]}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"a\\u0000b\",\"scopes\":[]}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"a\\nb\",\"scopes\":[]}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[]}", 0},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":\"gpu-control\"}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[\"gpu-control\",\"everything\"]}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[\"GPU-CONTROL\"]}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\",\"sub\":\"root\",\"scopes\":[]}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"scopes\":[\"gpu-control\"]}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"iss\":\"me\",\"aud\":[\"you\"]}", 0},
+    {HEAD, CLAIMS_AND("\"nbf\":9999999999"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"nbf\":1800000060"), 0},
+    {HEAD, CLAIMS_AND("\"nbf\":1800000061"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"nbf\":1800000060.9"), 0},
+    {HEAD, CLAIMS_AND("\"nbf\":1800000061.0"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"nbf\":1.7e9"), 0},
+    {HEAD, CLAIMS_AND("\"nbf\":1e30"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"nbf\":9223372036854775807"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"nbf\":-1"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"nbf\":-1e300"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"nbf\":\"1700000000\""), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"nbf\":null"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"nbf\":true"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"nbf\":[0]"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"nbf\":0,\"nbf\":9999999999"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"nbf\":1800000000,\"exp\":1800000001,\"iat\":1800000000"), 0},
+    {HEAD, CLAIMS_AND("\"iat\":1799999999.25"), 0},
+    {HEAD, CLAIMS_AND("\"iat\":\"yesterday\""), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"iat\":-5"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"iat\":null"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"iat\":1e999"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"exp\":null"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"exp\":false"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"exp\":{}"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"exp\":1800000000.5"), 0},
+    {HEAD, CLAIMS_AND("\"exp\":1799999939.9"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"exp\":9223372036854775807"), 0},
+    {HEAD, CLAIMS_AND("\"exp\":9223372036854775808"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"exp\":9.3e18"), FLY_EPERM},
+    {HEAD, CLAIMS_AND("\"exp\":1799999000,\"exp\":9999999999"), FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":1800000000}", 0},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":1799999940}", 0},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":1799999939}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":0}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":-1}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":1e30}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":\"never\"}", FLY_EPERM},
+    {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":99999999999999999999}", FLY_EPERM},
+};
 
 static void test_signed(void **state)
 {
-    static const struct {
-        const char *head, *claims;
-        int code;
-    } rows[] = {
-        {HEAD, CLAIMS, 0},
-        {"{\"alg\":\"HS256\"}", CLAIMS, 0},
-        {"{\"typ\":\"JWT\",\"alg\":\"HS256\",\"kid\":\"1\"}", CLAIMS, 0},
-        {"{\"alg\":\"none\",\"typ\":\"JWT\"}", CLAIMS, FLY_EPERM},
-        {"{\"alg\":\"None\"}", CLAIMS, FLY_EPERM},
-        {"{\"alg\":\"hs256\"}", CLAIMS, FLY_EPERM},
-        {"{\"alg\":\"HS384\"}", CLAIMS, FLY_EPERM},
-        {"{\"alg\":\"HS512\"}", CLAIMS, FLY_EPERM},
-        {"{\"alg\":\"RS256\"}", CLAIMS, FLY_EPERM},
-        {"{\"alg\":[\"HS256\"]}", CLAIMS, FLY_EPERM},
-        {"{\"alg\":\"none\",\"alg\":\"HS256\"}", CLAIMS, FLY_EPERM},
-        {"{\"alg\":\"HS256\",\"alg\":\"HS256\"}", CLAIMS, FLY_EPERM},
-        {"{\"alg\":\"HS256\",\"crit\":[\"exp\"]}", CLAIMS, FLY_EPERM},
-        {"{}", CLAIMS, FLY_EPERM},
-        {"", CLAIMS, FLY_EPERM},
-        {"HS256", CLAIMS, FLY_EPERM},
-        {HEAD, "", FLY_EPERM},
-        {HEAD, "{}", FLY_EPERM},
-        {HEAD, "[]", FLY_EPERM},
-        {HEAD, "{\"sub\":\"bob\"}", FLY_EPERM},
-        {HEAD, "{\"scopes\":[\"gpu-read\"]}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"\",\"scopes\":[]}", FLY_EPERM},
-        {HEAD, "{\"sub\":7,\"scopes\":[]}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"a\\u0000b\",\"scopes\":[]}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"a\\nb\",\"scopes\":[]}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[]}", 0},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":\"gpu-control\"}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[\"gpu-control\",\"everything\"]}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[\"GPU-CONTROL\"]}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"bob\",\"sub\":\"root\",\"scopes\":[]}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"scopes\":[\"gpu-control\"]}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"iss\":\"me\",\"nbf\":9999999999}", 0},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":1800000000}", 0},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":1799999940}", 0},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":1799999939}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":0}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":-1}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":1e30}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":\"never\"}", FLY_EPERM},
-        {HEAD, "{\"sub\":\"bob\",\"scopes\":[],\"exp\":99999999999999999999}", FLY_EPERM},
-    };
     static char text[2 * SIGNED_TOKEN_MAX];
     struct signed_token token;
 
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        sign(rows[i].head, rows[i].claims, text);
-        if (ask(text, &token) != rows[i].code)
-            fail_msg("%s . %s: not %d", rows[i].head, rows[i].claims, rows[i].code);
+    for (size_t i = 0; i < sizeof signed_rows / sizeof signed_rows[0]; i++) {
+        sign(signed_rows[i].head, signed_rows[i].claims, text);
+        if (ask(text, &token) != signed_rows[i].code)
+            fail_msg("%s . %s: not %d", signed_rows[i].head, signed_rows[i].claims, signed_rows[i].code);
     }
 }
 
@@ -196,6 +229,26 @@ static void test_written(void **state)
     assert_int_equal(signed_token_write(&token, key, strlen(key), text, NULL), FLY_EUSAGE);
 }
 
+/* A right signature with a key that can be guessed is none. */
+static void test_short_key(void **state)
+{
+    struct signed_token token = {.subject = "carol", .scopes = 1}, read;
+    char text[SIGNED_TOKEN_MAX];
+
+    (void)state;
+    for (size_t length = 0; length < SIGNED_KEY_MIN; length++) {
+        unsigned char mac[MAC_BYTES];
+
+        assert_int_equal(signed_token_write(&token, key, length, text, NULL), FLY_EUSAGE);
+        assert_int_equal(signed_token_write(&token, key, strlen(key), text, NULL), 0);
+        *strrchr(text, '.') = '\0';
+        gnutls_hmac_fast(GNUTLS_MAC_SHA256, key, length, text, strlen(text), mac);
+        strcat(text, ".");
+        put_base64(mac, sizeof mac, text);
+        assert_int_equal(signed_token_read(text, key, length, NOW_S, &read, NULL), FLY_EPERM);
+    }
+}
+
 static void test_names(void **state)
 {
     static const struct {
@@ -225,8 +278,9 @@ static void test_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_foreign), cmocka_unit_test(test_forged),  cmocka_unit_test(test_signed),
-        cmocka_unit_test(test_long),    cmocka_unit_test(test_written), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_foreign),   cmocka_unit_test(test_forged),  cmocka_unit_test(test_signed),
+        cmocka_unit_test(test_long),      cmocka_unit_test(test_written), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_short_key),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,14 +39,15 @@ struct claims {
     const char *sub;
     const char *const *scopes;
     size_t scope_count;
-    uint64_t exp;
-    bool has_exp;
+    json_t *exp, *nbf, *iat; /* dates: NULL if they are not there */
 };
 static const struct shape_field claim_rows[] = {
     {SHAPE_AT(claims, sub), .kind = SHAPE_TEXT, .least = 1, .longest = SIGNED_SUBJECT_MAX - 1},
     {SHAPE_AT(claims, scopes), .kind = SHAPE_TEXTS, .longest = SIGNED_TOKEN_MAX,
      .beside = offsetof(struct claims, scope_count)},
-    {SHAPE_AT(claims, exp), SHAPE_IS_U64(0, INT64_MAX), SHAPE_IF(claims, has_exp)},
+    {SHAPE_AT(claims, exp), .kind = SHAPE_JSON, .need = SHAPE_SPARING, .null = SHAPE_OR_NULL},
+    {SHAPE_AT(claims, nbf), .kind = SHAPE_JSON, .need = SHAPE_SPARING, .null = SHAPE_OR_NULL},
+    {SHAPE_AT(claims, iat), .kind = SHAPE_JSON, .need = SHAPE_SPARING, .null = SHAPE_OR_NULL},
 };
 static const struct shape shape_claims = {SHAPE_OF(claims, claim_rows)};
 
@@ -98,7 +99,8 @@ static size_t encode(const unsigned char *bytes, size_t length, char *text)
 
 static int refuse(struct fly_error *out_error)
 {
-    return error_set(out_error, FLY_EPERM, "the token is not one that was signed here, or it has expired");
+    return error_set(out_error, FLY_EPERM,
+                     "the token is not one that was signed here, or it does not hold now");
 }
 
 /* Finds the three parts. */
@@ -126,14 +128,15 @@ static bool is_signed(const char *text, size_t length, const char *signature, si
            gnutls_memcmp(made, given, MAC_BYTES) == 0;
 }
 
+/* The struct borrows the part's JSON, which is the caller's; it is there also if the part cannot be read. */
 static bool read_part(const char *part, size_t length, const struct shape *shape, struct arena *arena,
-                      void *out_struct)
+                      json_t **out_json, void *out_struct)
 {
     unsigned char bytes[SIGNED_TOKEN_MAX];
     long count = decode(part, length, bytes);
 
-    return count > 0 && shape_read_text(shape, (const char *)bytes, (size_t)count, SHAPE_LENIENT, arena,
-                                        out_struct, NULL, NULL) == 0;
+    return count > 0 && shape_parse((const char *)bytes, (size_t)count, out_json, NULL) == 0 &&
+           shape_read(shape, *out_json, SHAPE_LENIENT, arena, out_struct, NULL) == 0;
 }
 
 static bool take_scopes(const struct claims *claims, unsigned *out_scopes)
@@ -151,11 +154,30 @@ static bool take_scopes(const struct claims *claims, unsigned *out_scopes)
     return true;
 }
 
+/* Reads a date in seconds since 1970; one that is not there stays as it is. */
+static bool take_date(const json_t *date, int64_t *out_date_s)
+{
+    static const double end_s = 0x1p63;
+    double seconds;
+
+    if (date == NULL)
+        return true;
+    seconds = json_number_value(date);
+    if (!json_is_number(date) || !(seconds >= 0) || (json_is_real(date) && seconds >= end_s))
+        return false;
+    *out_date_s = json_is_integer(date) ? (int64_t)json_integer_value(date) : (int64_t)seconds;
+    return true;
+}
+
 static bool take_claims(const struct claims *claims, int64_t now_s, struct signed_token *out_token)
 {
-    struct signed_token token = {.expires = claims->has_exp, .expires_s = (int64_t)claims->exp};
+    struct signed_token token = {.expires = claims->exp != NULL};
+    int64_t begins_s = 0, issued_s = 0;
 
-    if (!take_scopes(claims, &token.scopes) || (token.expires && token.expires_s < now_s - SIGNED_LEEWAY_S))
+    if (!take_scopes(claims, &token.scopes) || !take_date(claims->exp, &token.expires_s) ||
+        !take_date(claims->nbf, &begins_s) || !take_date(claims->iat, &issued_s))
+        return false;
+    if ((token.expires && token.expires_s < now_s - SIGNED_LEEWAY_S) || begins_s > now_s + SIGNED_LEEWAY_S)
         return false;
     snprintf(token.subject, sizeof token.subject, "%s", claims->sub);
     *out_token = token;
@@ -169,16 +191,20 @@ int signed_token_read(const char *text, const void *key, size_t key_length, int6
     size_t lengths[PARTS];
     struct head head;
     struct claims claims;
+    json_t *head_json = NULL, *claims_json = NULL;
     struct arena arena;
     bool holds;
 
-    if (key_length == 0 || strlen(text) >= SIGNED_TOKEN_MAX || !split(text, parts, lengths) ||
+    if (key_length < SIGNED_KEY_MIN || strlen(text) >= SIGNED_TOKEN_MAX || !split(text, parts, lengths) ||
         !is_signed(text, (size_t)(parts[2] - text) - 1, parts[2], lengths[2], key, key_length))
         return refuse(out_error);
     arena_init(&arena, ARENA_MAX);
-    holds = read_part(parts[0], lengths[0], &shape_head, &arena, &head) && strcmp(head.alg, algorithm) == 0 &&
-            head.crit == NULL && read_part(parts[1], lengths[1], &shape_claims, &arena, &claims) &&
+    holds = read_part(parts[0], lengths[0], &shape_head, &arena, &head_json, &head) &&
+            strcmp(head.alg, algorithm) == 0 && head.crit == NULL &&
+            read_part(parts[1], lengths[1], &shape_claims, &arena, &claims_json, &claims) &&
             take_claims(&claims, now_s, out_token);
+    json_decref(head_json);
+    json_decref(claims_json);
     arena_deinit(&arena);
     return holds ? 0 : refuse(out_error);
 }
@@ -208,21 +234,25 @@ int signed_token_write(const struct signed_token *token, const void *key, size_t
 {
     static const struct head head = {.alg = algorithm, .typ = "JWT"};
     const char *scopes[SIGNED_SCOPE_COUNT];
-    struct claims claims = {.sub = token->subject,
-                            .scopes = scopes,
-                            .exp = (uint64_t)token->expires_s,
-                            .has_exp = token->expires};
+    struct claims claims = {.sub = token->subject, .scopes = scopes};
     unsigned char mac[MAC_BYTES];
     struct fly_error why = {.text = "it is too long"};
     size_t length;
 
+    if (key_length < SIGNED_KEY_MIN)
+        return error_set(out_error, FLY_EUSAGE,
+                         "no token can be made: the key has %zu bytes, and HS256 takes %d", key_length,
+                         SIGNED_KEY_MIN);
     for (int i = 0; i < SIGNED_SCOPE_COUNT; i++) {
         if ((token->scopes >> i & 1) != 0)
             scopes[claims.scope_count++] = signed_scope_words[i];
     }
+    if (token->expires)
+        claims.exp = json_integer((json_int_t)token->expires_s);
     length = add_part(&shape_head, &head, out_text, 0, &why);
     if (length > 0)
         length = add_part(&shape_claims, &claims, out_text, length, &why);
+    json_decref(claims.exp);
     if (length == 0)
         return error_set(out_error, FLY_EUSAGE, "no token can be made: %s", why.text);
     if (gnutls_hmac_fast(GNUTLS_MAC_SHA256, key, key_length, out_text, length, mac) < 0)

@@ -20,12 +20,20 @@
  *     - it has three parts of base64url without padding, each in its only spelling, and is no longer than
  *       SIGNED_TOKEN_MAX;
  *     - `alg` is HS256, and no member is `crit`, or stands twice;
- *     - the signature is the key's, compared in a time that does not depend on how far it fits;
+ *     - the signature is the key's, compared in a time that does not depend on how far it fits; a key of
+ *       less than SIGNED_KEY_MIN bytes signs nothing (RFC 7518, 3.2);
  *     - `sub` is a text of 1 to SIGNED_SUBJECT_MAX - 1 bytes, and `scopes` a list of known words;
- *     - `exp`, if it is there, is no more than SIGNED_LEEWAY_S seconds ago.
+ *     - `exp`, if it is there, is no more than SIGNED_LEEWAY_S seconds ago, and `nbf` no more than that
+ * ahead; these and `iat` are numbers from 0 to INT64_MAX, perhaps with a fraction, which does not count.
  * Other claims count nothing. Pure; thread-safe.
  */
-enum { SIGNED_TOKEN_MAX = 4096, SIGNED_SUBJECT_MAX = 256, SIGNED_NAME_MAX = 64, SIGNED_LEEWAY_S = 60 };
+enum {
+    SIGNED_TOKEN_MAX = 4096,
+    SIGNED_SUBJECT_MAX = 256,
+    SIGNED_NAME_MAX = 64,
+    SIGNED_LEEWAY_S = 60,
+    SIGNED_KEY_MIN = 32
+};
 
 /*
  *     X(name, word)
@@ -52,7 +60,8 @@ struct signed_token {
 int signed_token_read(const char *text, const void *key, size_t key_length, int64_t now_s,
                       struct signed_token *out_token, struct fly_error *out_error);
 
-/* Writes and signs a token. FLY_EUSAGE for a subject that could not be read back; FLY_ENOMEM. */
+/* Writes and signs a token. FLY_EUSAGE for a short key or a subject that could not be read back; FLY_ENOMEM.
+ */
 int signed_token_write(const struct signed_token *token, const void *key, size_t key_length,
                        char out_text[SIGNED_TOKEN_MAX], struct fly_error *out_error);
 

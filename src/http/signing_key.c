@@ -38,6 +38,20 @@ static int check_owner(int fd, const char *path, struct fly_error *out_error)
     return 0;
 }
 
+/* How much of a key counts: an editor's newline keeps no secret. The last byte of random ones may look so. */
+static size_t secret_bytes(const unsigned char *bytes, size_t length)
+{
+    size_t end = length;
+
+    for (size_t i = 0; i < length; i++) {
+        if (bytes[i] < ' ' ? strchr("\t\n\r", bytes[i]) == NULL || bytes[i] == '\0' : bytes[i] > '~')
+            return length;
+    }
+    while (end > 0 && bytes[end - 1] <= ' ')
+        end--;
+    return end;
+}
+
 /* Reads at most one byte more than a key may have. */
 static int read_all(int fd, const char *path, unsigned char *bytes, size_t *out_length,
                     struct fly_error *out_error)
@@ -49,10 +63,15 @@ static int read_all(int fd, const char *path, unsigned char *bytes, size_t *out_
         length += (size_t)count;
     if (count < 0)
         return failed(path, out_error);
-    if (length == 0 || length > SIGNING_KEY_MAX)
-        return error_set(out_error, FLY_ECONFIG,
-                         "the signing key '%.300s' %s; 32 random bytes are a good one", path,
-                         length == 0 ? "is empty" : "is longer than 4096 bytes");
+    if (length > SIGNING_KEY_MAX)
+        return error_set(out_error, FLY_ECONFIG, "the signing key '%.300s' is longer than %d bytes", path,
+                         SIGNING_KEY_MAX);
+    if (secret_bytes(bytes, length) < SIGNED_KEY_MIN)
+        return error_set(
+            out_error, FLY_ECONFIG,
+            "the signing key '%.300s' has %zu bytes without space at its end, and HS256 takes %d "
+            "or more; make one with 'head -c 32 /dev/urandom'",
+            path, secret_bytes(bytes, length), SIGNED_KEY_MIN);
     *out_length = length;
     return 0;
 }

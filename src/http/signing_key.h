@@ -11,7 +11,8 @@
 #include "http/signed_token.h"
 
 /*
- * The key with which tokens are signed (signed_token.h): all bytes of a file, also a newline at its end. Who
+ * The key with which tokens are signed (signed_token.h): all bytes of a file, also a newline at its end; but
+ * space at the end of a key of text makes it no longer: it needs SIGNED_KEY_MIN bytes before that. Who
  * has it can make tokens for anybody, so the file must belong to root or to this user, and nobody else but
  * its group may read it, and nobody else may write it.
  *
@@ -28,7 +29,7 @@ struct signing_key {
 
 /*
  * Opens and reads the file. FLY_EPERM: others may read or write it, or it belongs to another user;
- * FLY_ECONFIG: it is empty, or too long; FLY_ENOTFOUND, FLY_EREAD. Close it only after success.
+ * FLY_ECONFIG: it is too short, or too long; FLY_ENOTFOUND, FLY_EREAD. Close it only after success.
  */
 int signing_key_open(struct signing_key *key, const char *path, struct fly_error *out_error);
 void signing_key_close(struct signing_key *key);

@@ -13,7 +13,7 @@
 /* clang-format off */
 static const struct cli_option options[] = {
     {.name = "signing-key", .type = CLI_TEXT, .placeholder = "FILE",
-     .help = "Key of the daemon's setting server.signing_key: all bytes of the file."},
+     .help = "Key of the daemon's setting server.signing_key: all bytes of the file, 32 or more."},
     {.name = "user", .type = CLI_TEXT, .placeholder = "NAME", .help = "Who is to have it; by that he is known in logs."},
     {.name = "scope", .type = CLI_LIST, .placeholder = "SCOPE", .choices = signed_scope_words, .default_text = "gpu-read",
      .help = "What its bearer may do."},
