@@ -106,6 +106,27 @@ def test_rows():
     node_machine.clean()
 
 
+def test_forged_name():
+    """Who gives a program the name of MPS's server pays for its work all the same, and no other does."""
+    if os.geteuid() != 0:
+        raise tap.Skip("only root can be two users")
+    power_machine.HOME.chmod(0o711)
+    named = power_machine.HOME / "nvidia-cuda-mps-server"
+    named.symlink_to(power_machine.EMULATOR)
+    with power_machine.machine(), machine() as daemon, training():
+        ready(daemon)
+        process = subprocess.Popen([named, "train", "--epochs", "100000"], env=power_machine.CLEAN, stdout=subprocess.DEVNULL,
+                                   user=power_machine.NOBODY, group=power_machine.NOBODY, extra_groups=[], cwd="/")
+        try:
+            row = row_of(daemon, process.pid)
+            tap.equal((row["command"], row["uid"]), ("nvidia-cuda-mps", power_machine.NOBODY))
+        finally:
+            process.kill()
+            process.wait()
+        tap.equal(daemon.stop(), 0, "".join(daemon.talk))
+    node_machine.clean()
+
+
 def counter_j():
     return json.loads(power_machine.emulator("show", "--json"))["gpus"][0]["counter_j"]
 

@@ -454,6 +454,32 @@ static void test_no_directory(void **state)
     rmdir(path);
 }
 
+static void test_name_is_taken(void **state) /* by a directory that another user made or may write */
+{
+    static struct device_list list;
+    static struct claims claims, others;
+    struct identity identity;
+    struct claim_options options = options_of(&identity, "slurm-1", 11);
+    char taken[512], last[512];
+
+    (void)state;
+    make_list(&list, two);
+    snprintf(taken, sizeof taken, "%s/flyball-%lld", place, (long long)options.uid);
+    snprintf(last, sizeof last, "%s/claims-n1", place);
+    assert_int_equal(mkdir(taken, 0755) | chmod(taken, 0777), 0);
+    options.runtime_directory = NULL;
+    options.fallback = place;
+    options.last = last;
+    claims_take(&options, &list, &claims);
+    assert_string_equal(claims.directory, last);
+    claims_take(&options, &list, &others);
+    assert_false(others.devices[0].counted);
+    claims_release(&others);
+    claims_release(&claims);
+    rmdir(last);
+    rmdir(taken);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -467,6 +493,7 @@ int main(void)
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_race),
         cmocka_unit_test(test_no_directory),
+        cmocka_unit_test(test_name_is_taken),
     };
 
     return cmocka_run_group_tests_name("claim", tests, make_place, remove_place);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal's entries and files, what is repaired from them, directories and locks. */
+/* The journal's entries and files, what is repaired from them, directories, locks, and who is MPS. */
 #include "knob/repair.h"
 #include "knob_support.h"
 
@@ -8,6 +8,7 @@
 #include "knob/journal.h"
 #include "knob/runtime_directory.h"
 #include "knob/turn.h"
+#include "knob/turnable.h"
 
 static struct knob_machine machine;
 
@@ -328,6 +329,113 @@ static void test_names(void **state)
         assert_int_equal(gpu_lock_take("/tmp", names[i], "test", &lock, NULL), FLY_EUNSUPPORTED);
 }
 
+static void make_file(const char *path, const char *text, uid_t owner)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    assert_int_equal(chown(path, owner, (gid_t)-1), 0);
+}
+
+static void make_process(const char *proc, int pid, const char *name, const char *status)
+{
+    char path[2 * KNOB_PATH_MAX], text[KNOB_PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/%d", proc, pid);
+    assert_int_equal(mkdir(path, 0755), 0);
+    snprintf(path, sizeof path, "%s/%d/comm", proc, pid);
+    snprintf(text, sizeof text, "%s\n", name);
+    make_file(path, text, geteuid());
+    snprintf(path, sizeof path, "%s/%d/status", proc, pid);
+    snprintf(text, sizeof text, "Name:\t%s\n%s", name, status);
+    make_file(path, text, geteuid());
+}
+
+/* What anybody can put where MPS has its pipe keeps nobody from turning. */
+static void test_forged_pipe(void **state)
+{
+    static const struct {
+        const char *make; /* a command, %s: the directory's path */
+        bool refused;
+    } rows[] = {
+        {"mkdir %1$s && touch %1$s/control", true},
+        {"mkdir %1$s && touch %1$s/control && chown 4242 %1$s/control", false},
+        {"mkdir %1$s && touch %1$s/control && chown 4242 %1$s", false},
+        {"mkdir %1$s && touch %1$s/control && chown -R 4242 %1$s", false},
+        {"mkdir -m 0700 %1$s && touch %1$s/control && chown -R 4242 %1$s", false},
+        {"mkdir %1$s && mkfifo %1$s/control && chown -R 4242 %1$s", false},
+        {"mkdir %1$s && ln -s /etc/passwd %1$s/control && chown -hR 4242 %1$s", false},
+        {"mkdir %1$s.real && touch %1$s.real/control && ln -s %1$s.real %1$s && chown -h 4242 %1$s", false},
+        {"touch %1$s && chown 4242 %1$s", false},
+        {"ln -s %1$s %1$s && chown -h 4242 %1$s", false},
+    };
+    char command[KNOB_PATH_MAX * 6], pipe[KNOB_PATH_MAX + 8];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct knob *knob;
+        int code;
+
+        knob_machine_start(&machine, "gpus=1,model=a100", NULL);
+        snprintf(pipe, sizeof pipe, "%s/mps", machine.directory);
+        snprintf(command, sizeof command, rows[i].make, pipe);
+        assert_int_equal(system(command), 0);
+        machine.options.mps_pipe_directory = pipe;
+        knob = knob_machine_open(&machine);
+        code = knob_may_turn(knob, 0, NULL);
+        if (code != (rows[i].refused ? FLY_ESTATE : 0))
+            fail_msg("%s: %d", rows[i].make, code);
+        knob_close(knob, NULL);
+        knob_machine_stop(&machine);
+    }
+}
+
+/* Nor does a process that has the name of MPS, unless it is of somebody who counts. */
+static void test_forged_name(void **state)
+{
+    enum { NAMED = 700001 };
+    static const struct {
+        const char *status, *holder; /* of the process with the name, and of the one on the GPU */
+        bool refused;
+    } rows[] = {
+        {"State:\tS (sleeping)\nUid:\t0\t0\t0\t0\n", NULL, true},
+        {"State:\tZ (zombie)\nUid:\t0\t0\t0\t0\n", NULL, false},
+        {"State:\tS (sleeping)\nUid:\t4242\t4242\t4242\t4242\n", NULL, false},
+        {"State:\tS (sleeping)\nUid:\t4242\t0\t0\t0\n", NULL, false}, /* a program with set-user-ID */
+        {"", NULL, false},
+        {"State:\tS (sleeping)\nUid:\t4242\t4242\t4242\t4242\n", "State:\tR\nUid:\t4243\t0\t0\t0\n", false},
+        {"State:\tS (sleeping)\nUid:\t4242\t4242\t4242\t4242\n", "State:\tR\nUid:\t4242\t0\t0\t0\n", true},
+    };
+    const struct emulator_load load = {.wanted_w = 300.0, .utilization = 1.0};
+    char proc[KNOB_PATH_MAX + 8];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct turnable_options options = {
+            .readonly_path = machine.readonly, .proc_root = proc, .mps_pipe_directory = machine.readonly};
+        struct fly_error error = {.code = 0};
+        int slot, code;
+
+        knob_machine_start(&machine, "gpus=1,model=a100", NULL);
+        snprintf(proc, sizeof proc, "%s/proc", machine.directory);
+        assert_int_equal(mkdir(proc, 0755), 0);
+        make_process(proc, NAMED, "nvidia-cuda-mps", rows[i].status);
+        if (rows[i].holder != NULL) {
+            assert_int_equal(emulator_work_begin(machine.emulator, 0, &load, &slot, NULL), 0);
+            make_process(proc, (int)getpid(), "training", rows[i].holder);
+        }
+        machine.list.devices[0].info.emulated = false;
+        code = turnable_check(&options, machine.devices[0], &error);
+        if (code != (rows[i].refused ? FLY_ESTATE : 0))
+            fail_msg("%s: %d %s", rows[i].status, code, error.text);
+        knob_machine_stop(&machine);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +448,8 @@ int main(void)
         cmocka_unit_test(test_nowhere_to_write),
         cmocka_unit_test(test_directory),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_forged_pipe),
+        cmocka_unit_test(test_forged_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

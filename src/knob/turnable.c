@@ -165,27 +165,63 @@ static int check_processes(const struct turnable_options *options, const struct 
     return 0;
 }
 
-/* Returns whether the driver lists the process on the device. */
-static bool is_listed(const struct device *device, long long pid)
-{
-    struct device_process processes[PROCESSES_MAX];
-    size_t count = 0;
-
-    /* If that fails, check_processes says so. */
-    (void)device_processes(device, DEVICE_PROCESSES_COMPUTING, processes, PROCESSES_MAX, &count);
-    for (size_t i = 0; i < count; i++)
-        if (processes[i].pid == pid)
-            return true;
-    return false;
-}
+/* ---- MPS ---- */
 
 /*
- * Returns the pid of a process of MPS, or 0. The kernel cuts names: all of them begin like this. MPS of the
- * machine shares no emulated GPU, so on those only a process that the emulator lists counts.
+ * Anybody can give a process the name of MPS, and put a file where MPS has its pipes. So what counts is whose
+ * they are: root's, this user's, or of whom the driver lists processes on the GPU.
  */
-static long long find_mps(const char *proc_root, const struct device *device)
+struct mps_look {
+    const struct turnable_options *options;
+    const struct device *device;
+    struct device_process processes[PROCESSES_MAX]; /* of all kinds */
+    size_t count;
+};
+
+/* Returns the user of a process that lives; a program with set-user-ID is still of whoever started it. */
+static bool read_user(const char *proc_root, long long pid, uid_t *out_uid)
+{
+    char text[PROC_TEXT_MAX];
+    const char *state = NULL, *uid = NULL;
+
+    if (read_proc(proc_root, pid, "status", text)) {
+        state = strstr(text, "\nState:\t");
+        uid = strstr(text, "\nUid:\t");
+    }
+    if (state == NULL || uid == NULL || strchr("ZX", state[strlen("\nState:\t")]) != NULL)
+        return false;
+    *out_uid = (uid_t)strtoul(uid + strlen("\nUid:\t"), NULL, 10);
+    return true;
+}
+
+static bool is_trusted(uid_t uid)
+{
+    return uid == 0 || uid == geteuid();
+}
+
+/* MPS of the machine shares no emulated GPU, so on those only a process that the emulator lists counts. */
+static bool process_counts(const struct mps_look *look, long long pid)
+{
+    const char *proc_root = look->options->proc_root;
+    bool emulated = look->device->info.emulated;
+    uid_t uid, other;
+
+    for (size_t i = 0; i < look->count; i++)
+        if (look->processes[i].pid == pid)
+            return true;
+    if (emulated || !read_user(proc_root, pid, &uid))
+        return false;
+    for (size_t i = 0; i < look->count; i++)
+        if (read_user(proc_root, look->processes[i].pid, &other) && other == uid)
+            return true;
+    return is_trusted(uid);
+}
+
+/* Returns the pid of a process of MPS, or 0. The kernel cuts names: all of them begin like this. */
+static long long find_mps(const struct mps_look *look)
 {
     static const char begin[] = "nvidia-cuda-mps";
+    const char *proc_root = look->options->proc_root;
     DIR *directory = opendir(proc_root);
     const struct dirent *entry;
     char text[PROC_TEXT_MAX];
@@ -195,28 +231,51 @@ static long long find_mps(const char *proc_root, const struct device *device)
         long long pid = isdigit((unsigned char)entry->d_name[0]) ? strtoll(entry->d_name, NULL, 10) : 0;
 
         if (pid > 0 && read_proc(proc_root, pid, "comm", text) && strncmp(text, begin, strlen(begin)) == 0 &&
-            (!device->info.emulated || is_listed(device, pid)))
+            process_counts(look, pid))
             found = pid;
     }
     if (directory != NULL)
         closedir(directory);
+    for (size_t i = 0; i < look->count && found == 0; i++)
+        found = look->processes[i].kind == DEVICE_PROCESS_MPS ? look->processes[i].pid : 0;
     return found;
+}
+
+/*
+ * Returns whether MPS has its pipe there. From inside a container its processes may not be visible. A link,
+ * a directory and a file all have to be of somebody who is trusted: a link of anybody's could lead to
+ * a file of root's.
+ */
+static bool control_stands(const char *directory, char control[PROC_PATH_MAX])
+{
+    struct stat status;
+
+    snprintf(control, PROC_PATH_MAX, "%.200s/control", directory);
+    if (lstat(directory, &status) < 0 || !is_trusted(status.st_uid) || stat(directory, &status) < 0 ||
+        !is_trusted(status.st_uid))
+        return false;
+    if (lstat(control, &status) < 0)
+        return errno != ENOENT && errno != ENOTDIR;
+    return is_trusted(status.st_uid);
 }
 
 static int check_mps(const struct turnable_options *options, const struct device *device,
                      struct fly_error *out_error)
 {
-    long long pid = find_mps(options->proc_root, device);
+    struct mps_look look = {.options = options, .device = device};
     char control[PROC_PATH_MAX];
+    long long pid;
 
+    /* If that fails, check_processes says so. */
+    (void)device_processes(device, DEVICE_PROCESSES_ALL, look.processes, PROCESSES_MAX, &look.count);
+    pid = find_mps(&look);
     if (pid != 0)
         return error_set(
             out_error, FLY_ESTATE,
             "GPU %u is only measured: MPS shares GPUs of this machine (process %lld); 'echo quit | "
             "nvidia-cuda-mps-control' ends it",
             device->info.index, pid);
-    snprintf(control, sizeof control, "%.200s/control", options->mps_pipe_directory);
-    if (access(control, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR))
+    if (!control_stands(options->mps_pipe_directory, control))
         return 0;
     return error_set(
         out_error, FLY_ESTATE,

@@ -17,7 +17,8 @@
 struct turnable_options {
     const char *readonly_path;      /* the operator's lock: while this file exists nobody turns anything */
     const char *proc_root;          /* "/proc" */
-    const char *mps_pipe_directory; /* the directory through which MPS is reached */
+    const char *mps_pipe_directory; /* the directory through which MPS is reached; counts if it is root's or
+                                       this user's, as all that only has the name of MPS */
     const pid_t *allowed;           /* these and their descendants may compute there, */
     size_t allowed_count;           /* besides this process, its descendants and its ancestors */
     bool overrules;                 /* others' work keeps nobody from turning: for an operator */

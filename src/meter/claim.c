@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file/user_directory.h"
 #include "base/harmless.h"
 #include "meter/claim_sweep.h"
 
@@ -160,6 +161,9 @@ static void find_directory(const struct claim_options *options, struct claims *c
         snprintf(path, CLAIM_PATH_MAX / 2, "%s/flyball", runtime);
     if (path[0] == '\0' || !usable(path, options->uid))
         snprintf(path, CLAIM_PATH_MAX / 2, "%s/flyball-%lld", options->fallback, (long long)options->uid);
+    /* There anybody can have made a directory of that name. */
+    if (!usable(path, options->uid) && options->last != NULL && user_directory_make_above(options->last) == 0)
+        snprintf(path, CLAIM_PATH_MAX / 2, "%s", options->last);
     if (!usable(path, options->uid) || stat(path, &status) < 0) {
         snprintf(claims->fault, sizeof claims->fault,
                  "no directory for locks (%.80s), so other ranks may count the same devices", path);

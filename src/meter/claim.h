@@ -41,6 +41,7 @@ struct claim_options {
     const char *inherited;         /* the value of CLAIM_VARIABLE, or NULL */
     const char *runtime_directory; /* XDG_RUNTIME_DIR, or NULL */
     const char *fallback;          /* where the directory is made without one: "/tmp" */
+    const char *last; /* a directory of the user's own, for this node; if somebody else has the name there */
     uid_t uid;
     pid_t pid;
     double start_unix_s; /* begin of this process's window; with the pid it names a job that has no name */

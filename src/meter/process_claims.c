@@ -2,8 +2,12 @@
 #include "meter/process_claims.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "base/file/user_directory.h"
 
 enum { HOST_MAX = 256 };
 
@@ -25,11 +29,15 @@ void process_claims_take(const struct device_list *list, struct identity *out_id
                                     .fallback = "/tmp",
                                     .uid = geteuid(),
                                     .pid = getpid()};
-    char host[HOST_MAX] = "";
+    char host[HOST_MAX] = "", last[CLAIM_PATH_MAX / 2], below[HOST_MAX + 8];
 
     gethostname(host, sizeof host - 1);
     pthread_once(&first, note_first);
     options.start_unix_s = first_unix_s;
     identity_find((const char *const *)environ, host, out_identity);
+    snprintf(below, sizeof below, "claims-%s", host);
+    if (strchr(host, '/') == NULL &&
+        user_directory_find(USER_STATE, below, "claims", last, sizeof last, NULL) == 0)
+        options.last = last;
     claims_take(&options, list, out_claims);
 }

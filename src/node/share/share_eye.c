@@ -161,6 +161,24 @@ static bool is_new(struct share_gpu *gpu, size_t at)
     return people_find(gpu->share, gpu->listed[at].pid, gpu->starts[at]) == NULL;
 }
 
+/*
+ * Returns whether a process with the name of MPS's server is one: root's, or of a user with clients here.
+ * Else anybody could have others pay for a process of that name.
+ */
+static bool serves(const struct share_gpu *gpu, const struct share_process *server)
+{
+    bool known = server->owner.uid_known;
+
+    for (size_t i = 0; i < gpu->listed_count && known && server->owner.uid != 0; i++) {
+        const struct share_process *client = people_find(gpu->share, gpu->listed[i].pid, gpu->starts[i]);
+
+        if (gpu->listed[i].kind == DEVICE_PROCESS_MPS && client != NULL && client != server &&
+            client->owner.uid_known && client->owner.uid == server->owner.uid)
+            return true;
+    }
+    return known && server->owner.uid == 0;
+}
+
 static void identify(struct share_gpu *gpu)
 {
     for (size_t i = 0; i < gpu->listed_count; i++) {
@@ -174,7 +192,7 @@ static void identify(struct share_gpu *gpu)
             continue;
         process->ended_unix_ms = 0;
         gpu->seen[i].process = process->number;
-        gpu->seen[i].passive = process->passive;
+        gpu->seen[i].passive = process->passive && serves(gpu, process);
         gpu->seen[i].age_s = age_s(process->owner.start_ticks);
     }
 }
