@@ -4,6 +4,7 @@
 usage: flyballd_public_tokens.py FLYBALL
 """
 import hashlib
+import http.client
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ import time
 
 import node_machine
 import power_machine
+import serve_machine
 import tap
 from public_machine import GOOD, KEY, ONE, SET, TURN, ask, expect, signed, write_key
 
@@ -152,6 +154,83 @@ def test_tokens_of_the_file():
                 tap.equal(ask(daemon, "GET", "/gpu/get_power", over_tcp=True, token=made[scope])[0], 200)
                 tap.equal(ask(daemon, "POST", TURN, over_tcp=True, token=made[scope])[0], status, scope)
             tap.equal(ask(daemon, "GET", "/gpu/get_power", over_tcp=True)[0], 403 if key is None else 401)
+    tokens.unlink()
+
+
+def as_nobody(path, headers=None):
+    """What another user gets over the Unix socket: status and body."""
+    ours, theirs = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(power_machine.NOBODY)
+            os.setuid(power_machine.NOBODY)
+            connection = serve_machine.UnixConnection(str(node_machine.SOCKET), serve_machine.PATIENCE_S)
+            connection.request("GET", path, headers=headers or {})
+            answer = connection.getresponse()
+            os.write(theirs, json.dumps([answer.status, answer.read(4000).decode()]).encode())
+        finally:
+            os._exit(0)
+    os.close(theirs)
+    with open(ours, "rb") as file:
+        told = file.read()
+    os.waitpid(child, 0)
+    return json.loads(told)
+
+
+def test_closed():
+    """With rights.closed, figures of any kind are for those alone who may read; and at once, when the rules change."""
+    if os.geteuid() != 0:
+        raise tap.Skip("only root can be two users")
+    power_machine.HOME.chmod(0o711)
+    tokens = power_machine.HOME / "tokens"
+    reader = subprocess.run([power_machine.FLYBALL, "token", "prometheus", "--scope=read", f"--tokens={tokens}"], env=power_machine.CLEAN,
+                            capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+    rights = node_machine.USUAL["rights"]
+    settings = {"server": {"tokens": tokens, "socket_mode": "0666"}, "rights": {**rights, "closed": "yes"}}
+    figures = ("/metrics", "/v1/gpus", "/v1/usage", "/gpu/get_power", "/gpu/stream_power", "/v1/stream", "/cpu/get_power", "/cpu/stream_power")
+    with power_machine.machine(), node_machine.daemon(settings={**settings, "rights": rights}, rules="") as daemon:
+        tap.equal([as_nobody(path)[0] for path in figures[:4]], [200] * 4, "open to all of the machine")
+        tap.equal(len(json.loads(ask(daemon, "GET", "/discover", over_tcp=True)[2])["gpus"]), 2)
+        streams = [daemon.connection() for _ in range(2)]
+        answers = []
+        for stream, path in zip(streams, ("/v1/stream", "/gpu/stream_power")):
+            stream.request("GET", path)
+            answers.append(stream.getresponse())
+        node_machine.write_config(settings, "")
+        daemon.process.send_signal(signal.SIGHUP)
+        for answer in answers:  # ends
+            try:
+                while answer.read(4096):
+                    pass
+            except http.client.IncompleteRead:
+                pass
+        for path in figures:
+            tap.equal(as_nobody(path)[0], 403, path)
+            tap.equal(as_nobody(path, {"Authorization": "Bearer x"})[0], 403, path)
+            tap.equal(ask(daemon, "GET", path, over_tcp=True)[0] in (401, 403), True, path)
+        for path in ("/metrics", "/v1/gpus", "/gpu/get_power"):
+            tap.equal(as_nobody(path, {"Authorization": f"Bearer {reader}"})[0], 200, path)
+            tap.equal(ask(daemon, "GET", path, over_tcp=True, token=reader)[0], 200, path)
+            tap.equal(daemon.ask("GET", path)[0], 200, f"root: {path}")
+        for path in ("/healthz", "/readyz"):
+            status, body = as_nobody(path)
+            tap.equal((status, any(word in body for word in ("GPU", "uuid", "watt"))), (200, False), body)
+        told = json.loads(ask(daemon, "GET", "/discover", over_tcp=True)[2])
+        tap.equal((told["gpus"], told["cpus"]), ([], []))
+        tap.equal(len(json.loads(ask(daemon, "GET", "/discover", over_tcp=True, token=reader)[2])["gpus"]), 2)
+        # Who may read one GPU sees that one, and no figures of all.
+        rule = f"[rule one]\nfor = user:{power_machine.NOBODY}\nallow = read\ngpus = 0\n"
+        node_machine.write_config(settings, rule)
+        daemon.process.send_signal(signal.SIGHUP)
+        serve_machine.until(lambda: as_nobody("/v1/gpus/0")[0] == 200, "the rule is in force")
+        tap.equal(as_nobody("/metrics")[0], 403)
+        tap.equal([gpu["id"] for gpu in json.loads(as_nobody("/discover")[1])["gpus"]], [0])
+        node_machine.write_config(settings, rule.replace("gpus = 0", ""))
+        daemon.process.send_signal(signal.SIGHUP)
+        serve_machine.until(lambda: as_nobody("/metrics")[0] == 200, "who may read all gets the figures")
+        tap.equal(daemon.stop(), 0, "".join(daemon.talk))
     tokens.unlink()
 
 

@@ -52,8 +52,8 @@ struct server_back {
      * who may do nothing gets its answer from `put` all the same, but may send no body. Web pages are
      * refused unless their token is in the file, or they may do more with their bearer than without, for
      * which this is called again. Not called for /healthz and /readyz, for which nothing is needed;
-     * /metrics takes SERVE_READ. Must not block. Any thread. NULL: the file of tokens decides, and
-     * without one every caller of this machine may do everything.
+     * /metrics takes SERVE_READ, and `shows_figures`. Must not block. Any thread. NULL: the file of tokens
+     * decides, and without one every caller of this machine may do everything.
      */
     enum serve_scope (*admit)(void *self, const struct serve_request *request);
 
@@ -69,6 +69,9 @@ struct server_back {
 
     /* Counts a task whose answer is sent now. Its note is all 0 if `put` did not get the task. Any thread. */
     void (*count)(void *self, const struct task *task);
+
+    /* Returns whether a caller who may read gets the figures. Must not block. Any thread. NULL: yes. */
+    bool (*shows_figures)(void *self, const struct serve_request *request);
 
     /* Appends figures in Prometheus' text format. Any thread. */
     void (*write_figures)(void *self, struct buffer *text);

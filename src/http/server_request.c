@@ -168,8 +168,11 @@ static enum MHD_Result send_metrics(struct visit *visit)
     struct server *server = visit->door->server;
     struct serve_answer *answer = &visit->task.answer;
 
-    if (visit->task.request.scope < SERVE_READ) {
-        serve_answer_error(answer, 403, fly_error_name(FLY_EPERM), "metrics take the scope 'read'");
+    if (visit->task.request.scope < SERVE_READ ||
+        (server->options.back->shows_figures != NULL &&
+         !server->options.back->shows_figures(server->options.back_self, &visit->task.request))) {
+        serve_answer_error(answer, 403, fly_error_name(FLY_EPERM),
+                           "metrics take the scope 'read'; send a token that has it");
         return send_answer(visit);
     }
     process_metrics_write_version(&answer->body);

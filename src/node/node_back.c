@@ -106,6 +106,13 @@ static enum serve_scope admit(void *self, const struct serve_request *request)
     return admit_scope(back->daemon->admit, request);
 }
 
+static bool shows_figures(void *self, const struct serve_request *request)
+{
+    struct back *back = self;
+
+    return admit_shows_figures(back->daemon->admit, request);
+}
+
 static void count_nothing(void *self, const struct task *task)
 {
     (void)self;
@@ -154,6 +161,7 @@ static const struct server_back node_back = {
     .answer_now = answer_now,
     .put = put,
     .count = count_nothing,
+    .shows_figures = shows_figures,
     .write_figures = write_figures,
     .closed = closed,
     .tick = tick,

@@ -237,6 +237,54 @@ bool admit_reads_cpus(struct admit *admit, const struct serve_request *request)
     return decision.may_read;
 }
 
+static bool is_closed(struct admit *admit)
+{
+    bool closed;
+
+    pthread_rwlock_rdlock(&admit->lock);
+    closed = admit->rights.closed;
+    pthread_rwlock_unlock(&admit->lock);
+    return closed;
+}
+
+bool admit_shows(struct admit *admit, const struct serve_request *request, int gpu)
+{
+    struct rights_decision decision;
+
+    if (!is_closed(admit))
+        return true;
+    if (gpu == ADMIT_CPUS)
+        return admit_reads_cpus(admit, request);
+    admit_decide(admit, request, (size_t)gpu, &decision);
+    return decision.may_read;
+}
+
+bool admit_shows_figures(struct admit *admit, const struct serve_request *request)
+{
+    size_t count = watch_gpu_count(admit->watch);
+
+    for (size_t gpu = 0; gpu < count; gpu++) {
+        if (!admit_shows(admit, request, (int)gpu))
+            return false;
+    }
+    return admit_shows(admit, request, ADMIT_CPUS);
+}
+
+uint64_t admit_renewals(struct admit *admit)
+{
+    uint64_t renewals;
+
+    pthread_rwlock_rdlock(&admit->lock);
+    renewals = admit->renewals;
+    pthread_rwlock_unlock(&admit->lock);
+    return renewals;
+}
+
+bool admit_is_renewed(void *self, uint64_t since)
+{
+    return admit_renewals(self) != since;
+}
+
 void admit_bounds(struct admit *admit, size_t gpu, struct lease_bounds *out_bounds)
 {
     struct device_info info;
@@ -257,7 +305,7 @@ enum serve_scope admit_scope(struct admit *admit, const struct serve_request *re
     if (request->peer.local)
         return SERVE_MANAGE;
     pthread_rwlock_rdlock(&admit->lock);
-    open = admit->here || admit->rights.open;
+    open = (admit->here && !admit->rights.closed) || admit->rights.open;
     pthread_rwlock_unlock(&admit->lock);
     return open ? SERVE_READ : SERVE_NOBODY;
 }

@@ -80,13 +80,32 @@ void admit_decide(struct admit *admit, const struct serve_request *request, size
  */
 bool admit_reads_cpus(struct admit *admit, const struct serve_request *request);
 
+/*
+ * Returns whether a list of all devices shows the caller this one, or a CPU for ADMIT_CPUS. Where reading is
+ * not closed, everybody may know what there is.
+ */
+enum { ADMIT_CPUS = -1 };
+bool admit_shows(struct admit *admit, const struct serve_request *request, int gpu);
+
+/*
+ * Returns whether the caller gets figures of all devices at once: where reading is closed, who may read each.
+ */
+bool admit_shows_figures(struct admit *admit, const struct serve_request *request);
+
+/*
+ * Returns a number that is another one once other rules are in force. Streams that were opened before end
+ * then, so that each client is decided about again. The second is for them: `self` is the admit.
+ */
+uint64_t admit_renewals(struct admit *admit);
+bool admit_is_renewed(void *self, uint64_t since);
+
 /* Gives the bounds that hold for everybody on a GPU. */
 void admit_bounds(struct admit *admit, size_t gpu, struct lease_bounds *out_bounds);
 
 /*
  * Returns what the server lets a caller do before any route decides (server_back.h): send a body, and read
- * /metrics, for which no GPU is asked. Over TCP that takes a token, unless only this machine can
- * connect or the rules are open.
+ * /metrics, for which no GPU is asked. Over TCP that takes a token, unless the rules are open, or only this
+ * machine can connect and reading is not closed.
  */
 enum serve_scope admit_scope(struct admit *admit, const struct serve_request *request);
 

@@ -57,20 +57,24 @@ static const char *short_pci(const char *pci)
 }
 
 /* The texts point into `infos`, which has room for all. */
-static size_t find_gpus(struct watch *watch, struct device_info infos[WATCH_GPUS_MAX],
+static size_t find_gpus(const struct public_exchange *exchange, struct device_info infos[WATCH_GPUS_MAX],
                         struct found_gpu gpus[WATCH_GPUS_MAX])
 {
-    size_t count = watch_gpu_count(watch);
+    const struct node_public_options *options = &exchange->public->options;
+    size_t places = watch_gpu_count(options->watch), count = 0;
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < places; i++) {
         struct watch_device device;
 
-        watch_look(watch, i, &device);
-        infos[i] = device.info;
-        gpus[i] = (struct found_gpu){.id = infos[i].index,
-                                     .name = infos[i].name,
-                                     .pci_address = short_pci(infos[i].pci),
-                                     .cumulative_energy_available = device.total.counts};
+        if (!admit_shows(options->admit, exchange->request, (int)i))
+            continue;
+        watch_look(options->watch, i, &device);
+        infos[count] = device.info;
+        gpus[count] = (struct found_gpu){.id = infos[count].index,
+                                         .name = infos[count].name,
+                                         .pci_address = short_pci(infos[count].pci),
+                                         .cumulative_energy_available = device.total.counts};
+        count++;
     }
     return count;
 }
@@ -98,10 +102,12 @@ void public_discover(struct public_exchange *exchange)
                                   .auth_required = options->wants_tokens,
                                   .daemon = "flyballd"};
 
-    /* What no enabled group is about is not shown. */
+    /* What no enabled group is about, or what the caller may not read where reading is closed, is not shown.
+     */
     if ((options->groups & (1U << SIGNED_SCOPE_GPU_CONTROL | 1U << SIGNED_SCOPE_GPU_READ)) != 0)
-        discovery.gpu_count = find_gpus(options->watch, infos, gpus);
-    if ((options->groups & 1U << SIGNED_SCOPE_CPU_READ) != 0)
+        discovery.gpu_count = find_gpus(exchange, infos, gpus);
+    if ((options->groups & 1U << SIGNED_SCOPE_CPU_READ) != 0 &&
+        admit_shows(options->admit, exchange->request, ADMIT_CPUS))
         discovery.cpu_count = find_cpus(options->watch, cpus);
     for (int i = 0; i < SIGNED_SCOPE_COUNT; i++) {
         if ((options->groups >> i & 1) != 0)

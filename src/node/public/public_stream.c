@@ -85,6 +85,8 @@ static void open_stream(struct public_exchange *exchange, struct sample_stream_o
     stream->watch = options->watch;
     stream->after = sample_stream_newest(options->watch, stream->gpus, stream->cpus);
     stream->heartbeat_s = never_s;
+    stream->is_over = admit_is_renewed;
+    stream->is_over_self = options->admit;
     exchange->answer->status = PUBLIC_OK;
     if (sample_stream_open(options->streams, stream, &exchange->answer->stream, &error) < 0)
         public_refuse(exchange->answer, PUBLIC_FAILED, error.text);
@@ -93,7 +95,10 @@ static void open_stream(struct public_exchange *exchange, struct sample_stream_o
 void public_stream_gpus(struct public_exchange *exchange)
 {
     struct gpu_state state;
-    struct sample_stream_options stream = {.put = put_gpu, .state = &state, .state_bytes = sizeof state};
+    struct sample_stream_options stream = {.put = put_gpu,
+                                           .state = &state,
+                                           .state_bytes = sizeof state,
+                                           .since = admit_renewals(exchange->public->options.admit)};
 
     memset(state.power_mw, -1, sizeof state.power_mw);
     if (take_gpus(exchange, &stream.gpus))
@@ -147,7 +152,10 @@ static void put_cpu(struct watch *watch, void *state, const struct watch_sample 
 void public_stream_cpus(struct public_exchange *exchange)
 {
     struct cpu_state state = {.count = 0};
-    struct sample_stream_options stream = {.put = put_cpu, .state = &state, .state_bytes = sizeof state};
+    struct sample_stream_options stream = {.put = put_cpu,
+                                           .state = &state,
+                                           .state_bytes = sizeof state,
+                                           .since = admit_renewals(exchange->public->options.admit)};
 
     if (!public_take_cpus(exchange, state.cpus, &state.count))
         return;

@@ -178,6 +178,8 @@ static long pull(void *self, char *bytes, size_t maximum)
     struct sample_stream *stream = self;
     size_t left;
 
+    if (stream->options.is_over(stream->options.is_over_self, stream->options.since))
+        return -1;
     if (stream->taken == stream->pending.length && !fill(stream))
         return 0;
     if (stream->pending.error < 0)

@@ -2,6 +2,7 @@
 #ifndef FLYBALL_NODE_STREAM_SAMPLE_STREAM_H
 #define FLYBALL_NODE_STREAM_SAMPLE_STREAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,6 +47,11 @@ struct sample_stream_options {
     void (*lost)(uint64_t count, struct buffer *events); /* NULL: nothing is said */
     const void *state;                                   /* copied; NULL with 0 bytes */
     size_t state_bytes;
+
+    /* Returns whether what was decided when the stream was opened is no longer so; the stream ends then. */
+    bool (*is_over)(void *self, uint64_t since);
+    void *is_over_self; /* borrowed */
+    uint64_t since;
 };
 
 /* Opens a stream, which the server ends. FLY_ENOMEM. */

@@ -98,7 +98,10 @@ int v1_open_stream(struct v1_exchange *exchange)
                                            .put = put_sample,
                                            .lost = put_lost,
                                            .state = &exchange->v1,
-                                           .state_bytes = sizeof exchange->v1};
+                                           .state_bytes = sizeof exchange->v1,
+                                           .is_over = admit_is_renewed,
+                                           .is_over_self = options->admit,
+                                           .since = admit_renewals(options->admit)};
     int code = read_start(exchange, &stream.after);
 
     if (code == 0)
