@@ -16,7 +16,7 @@ places = --prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR) $(if $(LIBDIR),--libdir=$
 configure = meson setup $(BUILD_DIR) $(if $(wildcard $(BUILD_DIR)/build.ninja),--reconfigure) $(places)
 compile = meson compile -C $(BUILD_DIR)
 
-.PHONY: build demo demo-python recurrences test bench lint sanitize fuzz soak reproduce verify-gpu install clean help
+.PHONY: build demo demo-python recurrences test bench lint check-all sanitize fuzz soak reproduce verify-gpu install clean help
 
 build: $(BUILD_DIR)/build.ninja ## library and programs, in build/ (the default)
 	$(compile)
@@ -56,10 +56,14 @@ bench: $(BUILD_DIR)/.with-tests ## speed of the parts that must be fast
 	FLYBALL_TEST_EMULATOR=$(abspath $(BUILD_DIR)/emulator) python3 bench/daemon_http.py $(BUILD_DIR)/flyball
 	$(if $(wildcard $(BUILD_DIR)/python/flyball),python3 bench/bench_python.py $(BUILD_DIR))
 
-lint: $(BUILD_DIR)/.with-tests ## formatting, static analysis, scripts, man pages
+check-all: ## everything, for hours: tests, lint, sanitizers, fuzzing, soaks, new machines; PARTS="lint demo" for some
+	scripts/bootstrap build test
+	scripts/check_all $(PARTS)
+
+lint: $(BUILD_DIR)/.with-tests ## formatting, static analysis, scripts, man pages; LINT_FLAGS=--changed for what changed
 	scripts/bootstrap lint
 	$(compile)
-	scripts/lint
+	scripts/lint $(LINT_FLAGS)
 
 sanitize: ## the tests under sanitizers, and the same bytes on other builds
 	scripts/bootstrap build test sanitize
@@ -90,7 +94,7 @@ install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages un
 	$(if $(DESTDIR),,-@[ "$$(id -u)" -ne 0 ] || PATH=$$PATH:/usr/sbin:/sbin ldconfig)
 
 clean: ## removes all that was built
-	rm -rf $(BUILD_DIR) build-asan build-tsan build-pyasan build-plain build-native build-fuzz flyball-demo flyball-demo-python flyball-recurrences
+	rm -rf $(BUILD_DIR) build-asan build-tsan build-pyasan build-plain build-native build-fuzz build-checks flyball-demo flyball-demo-python flyball-recurrences
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12

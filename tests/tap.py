@@ -19,11 +19,16 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 import traceback
 
 
 # Whatever started the tests may ignore it (nohup does), and what is ignored is inherited.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+# How long a test waits for anything before it calls that a failure, however busy the machine is.
+PATIENCE_S = 300
 
 
 class Skip(Exception):
@@ -43,10 +48,20 @@ def contains(text, piece, context=""):
 
 
 def run(command, **options):
-    """Runs a program with its output captured as text; a minute is long enough for any."""
+    """Runs a program with its output captured as text; only one that hangs reaches the end."""
     options.setdefault("stdout", subprocess.PIPE)
-    options.setdefault("timeout", 60)
+    options.setdefault("timeout", PATIENCE_S)
     return subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, **options)
+
+
+def eventually(condition, what="", every_s=0.02):
+    """Waits until the condition holds and returns what it gave; fails where it never does."""
+    end = time.monotonic() + PATIENCE_S
+    while not (found := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"waited in vain for {PATIENCE_S} s until {what or condition}")
+        time.sleep(every_s)
+    return found
 
 
 class Program(subprocess.Popen):
