@@ -14,6 +14,7 @@ import signal
 import socket
 import time
 
+import crowd
 import node_machine
 import power_machine
 import serve_machine
@@ -81,7 +82,7 @@ def gather(count, user):
 
 
 @contextlib.contextmanager
-def crowd(count, user=None):
+def unix_crowd(count, user=None):
     """A process of that user with so many connections; how many of them were answered."""
     ours, theirs = socket.socketpair()
     child = os.fork()
@@ -114,14 +115,14 @@ def another():
 def test_a_user_with_many_connections():
     user = another()
     with power_machine.machine(), machine(connections_per_user=8) as daemon:
-        with crowd(20, user) as answered:
+        with unix_crowd(20, user) as answered:
             tap.equal(answered, 8)
             if user is not None:
                 is_answered(daemon)
                 # Another user is not that one.
-                with crowd(3, user - 1) as others:
+                with unix_crowd(3, user - 1) as others:
                     tap.equal(others, 3)
-                with crowd(20) as roots:
+                with unix_crowd(20) as roots:
                     tap.equal(roots, 20, "root")
         serve_machine.until(lambda: answered_again(user), "the user's connections are free again")
         tap.equal(daemon.stop(), 0, "".join(daemon.talk))
@@ -129,7 +130,7 @@ def test_a_user_with_many_connections():
 
 
 def answered_again(user):
-    with crowd(1, user) as answered:
+    with unix_crowd(1, user) as answered:
         return answered == 1
 
 
@@ -138,9 +139,47 @@ def test_all_connections_taken():
     if user is None:
         raise tap.Skip("only root has connections left")
     with power_machine.machine(), machine(connections=6) as daemon:
-        with crowd(12, user) as answered:
+        with unix_crowd(12, user) as answered:
             tap.equal(answered, 6)
             is_answered(daemon)
+        tap.equal(daemon.stop(), 0, "".join(daemon.talk))
+    node_machine.clean()
+
+
+def test_a_user_s_tcp_connections():
+    """As many as there may be of one user, who waits in all ways there are: others are answered, and he is."""
+    user = another()
+    if user is None:
+        raise tap.Skip("only root can be two users")
+    request = b"GET /healthz HTTP/1.1\r\n" + HEAD + b"\r\n"
+    with power_machine.machine(), machine(request_timeout=3600) as daemon:
+        address = ("127.0.0.1", port(daemon))
+        for begin, drip in ((b"", b""), (request[:-2] + b"X: ", b"x"), (request, b""), (request, request[:1]),
+                            (b"POST /v1/leases HTTP/1.1\r\n" + HEAD + b"Content-Length: 9\r\n\r", b"")):
+            with crowd.crowd(address, 1100, user, begin, drip) as held:
+                tap.equal(held, 1100)
+                is_answered(daemon)
+                tap.equal([crowd.answers(address, "/metrics", who) for who in (user - 1, user, None)], [200] * 3, str((begin, drip)))
+        tap.equal(daemon.stop(), 0, "".join(daemon.talk))
+    node_machine.clean()
+
+
+def test_all_tcp_connections():
+    user = another()
+    if user is None:
+        raise tap.Skip("only root can be several users")
+    with power_machine.machine(), machine(request_timeout=3600, connections=40, connections_per_host=40) as daemon:
+        address = ("127.0.0.1", port(daemon))
+        with contextlib.ExitStack() as stack:
+            for other in range(4):
+                stack.enter_context(crowd.crowd(address, 40, user - other))
+                is_answered(daemon)
+            tap.equal([crowd.answers(address, "/metrics", user - other) for other in range(6)], [200] * 6)
+        # What is under way does not end, and leaves a quarter to others.
+        with crowd.crowd(address, 40, user, b"GET /healthz HTTP/1.1\r\n" + HEAD + b"Connection: keep-alive\r\n\r\n"), \
+                crowd.crowd(address, 40, user, b"GET /cpu/stream_power HTTP/1.1\r\n" + HEAD + b"\r\n"):
+            is_answered(daemon)
+            tap.equal([crowd.answers(address, "/metrics", user - other) for other in range(1, 6)], [200] * 5)
         tap.equal(daemon.stop(), 0, "".join(daemon.talk))
     node_machine.clean()
 

@@ -16,6 +16,7 @@ import sqlite3
 import sys
 import tempfile
 
+import crowd
 import serve_machine
 import tap
 
@@ -24,6 +25,7 @@ WORK = tempfile.TemporaryDirectory(prefix="flyball-serve-limits-")
 BOX = pathlib.Path(WORK.name)
 STORE = BOX / "store.sqlite"
 HOST = b"Host: localhost\r\n"
+NOBODY = 65534
 JOB = {"batch_sizes": [16, 32], "default_batch_size": 32, "max_epochs": 5}
 
 
@@ -203,28 +205,76 @@ def answered(raw):
 
 
 def test_too_many_connections():
+    """The one that has waited longest for its client's request goes; what is under way stays."""
     for limit in ("--connections=3", "--connections-per-host=3"):
-        with service(limit) as it, contextlib.ExitStack() as stack:
+        with service(limit, "--request-timeout=3600", "--workers=3") as it, contextlib.ExitStack() as stack:
             held = [stack.enter_context(it.open()) for _ in range(3)]
             tap.equal([answered(raw) for raw in held], [True] * 3, limit)
-            with it.open() as more:
-                # Turned away at once, or left to wait outside.
-                more.settimeout(0.5)
-                with contextlib.suppress(TimeoutError):
-                    tap.equal(answered(more), False, limit)
-            tap.equal([answered(raw) for raw in held], [True] * 3, "those inside notice nothing")
-            held[0].close()
-
-            def there_is_room():
-                with it.open() as another:
-                    another.settimeout(1)
-                    try:
-                        return answered(another)
-                    except TimeoutError:
-                        return False
-
-            serve_machine.until(there_is_room, "room for another")
+            tap.equal(answered(held[0]), True)
+            more = stack.enter_context(it.open())
+            tap.equal(answered(more), True, limit)
+            tap.equal([answered(raw) for raw in (held[1], held[0], held[2], more)], [False, True, True, True], limit)
             tap.equal(it.stop(), 0)
+        with service(limit, "--request-timeout=3600", "--workers=3") as it, contextlib.ExitStack() as stack:
+            with locked():
+                busy = [stack.enter_context(it.open()) for _ in range(3)]
+                for number, raw in enumerate(busy):
+                    body = json.dumps(JOB).encode()
+                    raw.sendall(b"PUT /v1/jobs/busy%d HTTP/1.1\r\nContent-Length: %d\r\n" % (number, len(body)) + HOST + b"\r\n" + body)
+                    raw.settimeout(0.3)
+                    with contextlib.suppress(TimeoutError):
+                        tap.equal(raw.recv(1), "nothing")
+                tap.equal(answered(stack.enter_context(it.open())), False, "all are at work")
+            for raw in busy:
+                raw.settimeout(serve_machine.PATIENCE_S)
+                tap.equal(status_of(raw.recv(65536)) in (200, 201), True)
+            tap.equal(it.stop(), 0)
+
+
+def many_of_others(it, address, user, context=None, beginnings=(b"", b"GET /healthz HTTP/1.1\r\nX: ")):
+    """Somebody else's connections, more than a share: others are answered, and so is he."""
+    for begin in beginnings:
+        with crowd.crowd(address, 300, user, begin, b"x" if begin else b"") as held:
+            tap.equal(held, 300)
+            tap.equal([crowd.answers(address, user=who, context=context) for who in (None, user - 1, user)], [200] * 3, str(begin))
+
+
+def test_connections_of_one_user():
+    if os.geteuid() != 0:
+        raise tap.Skip("only root can be two users")
+    patient = "--request-timeout=3600"
+    with service(patient, "--connections-per-host=250", listen="127.0.0.1:0,[::1]:0") as it:
+        for host in ("127.0.0.1", "::1"):
+            port = next(int(url.rsplit(":", 1)[1]) for url in it.addresses if (host in url))
+            many_of_others(it, (host, port), NOBODY)
+        tap.equal(it.stop(), 0)
+    chain, key = serve_machine.certificate(BOX, "ec", "tls", "-pkeyopt", "ec_paramgen_curve:prime256v1")
+    with service(patient, "--connections-per-host=250", f"--tls-certificate={chain}", f"--tls-key={key}") as it:
+        # Half a handshake, and all of one that its client never goes on with.
+        many_of_others(it, ("127.0.0.1", it.port), NOBODY, crowd.unverified(), (b"", b"\x16\x03\x01\x02\x00\x01"))
+        tap.equal(it.stop(), 0)
+
+
+def test_connections_of_other_machines():
+    """Each address is somebody; of IPv6 each network of 64 bits. An address of this machine's own is its users'."""
+    if os.geteuid() != 0:
+        raise tap.Skip("only root can make networks")
+    tokens = BOX / "tokens-of-others"
+    made = tap.run([FLYBALL, "token", "one", f"--tokens={tokens}"], env=serve_machine.CLEAN)
+    tap.equal(made.returncode, 0, made.stderr)
+    with crowd.other_machine("198.18.0.2/24", "198.18.0.3/24", "fd00:5e5e:0:1::2/32", "fd00:5e5e:0:2::2/32") as other:
+        with service("--request-timeout=3600", "--connections=100", "--connections-per-host=60", f"--tokens={tokens}", "--insecure-plain-http",
+                     listen="0.0.0.0:0,[::]:0") as it:
+            four, six = (("198.18.0.1", int(it.addresses[0].rsplit(":", 1)[1])), ("fd00:5e5e::1", int(it.addresses[1].rsplit(":", 1)[1])))
+            for address, one, two in ((four, "198.18.0.2", "198.18.0.3"), (six, "fd00:5e5e:0:1::2", "fd00:5e5e:0:2::2")):
+                with crowd.crowd(address, 300, namespace=other, source=one) as held:
+                    tap.equal(held, 300)
+                    tap.equal([crowd.answers(address, namespace=other, source=source) for source in (one, two)], [200] * 2, str(address))
+                    with crowd.crowd(address, 300, NOBODY):
+                        tap.equal([crowd.answers(address, user=who) for who in (None, NOBODY - 1, NOBODY)], [200] * 3, str(address))
+                        tap.equal(crowd.answers(address, namespace=other, source=two), 200, str(address))
+            tap.equal(it.stop(), 0)
+    tokens.unlink()
 
 
 def test_room_for_all_connections():

@@ -20,6 +20,12 @@ struct connection {
     bool kept_open;            /* its client may be silent between requests for as long as it likes */
     struct serve_peer peer;    /* the caller's; unknown at first */
     struct connection *previous, *next;
+
+    /* Those of door_shares.h, of a TCP address: */
+    struct door_share *share; /* NULL: it does not count */
+    bool waits;               /* for a whole request, */
+    struct mono_time waits_since;
+    struct connection *older, *newer; /* among such of its share */
 };
 
 struct connections {

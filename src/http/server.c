@@ -27,8 +27,8 @@ enum { OPTION_DISCIPLINE = 38, DISCIPLINE = 1 };
  */
 enum { CONNECTION_BYTES = 65536 };
 
-/* Connections that the library still counts when it has said that they ended. */
-enum { COUNTS_LATE = 8 };
+/* Connections that the library still counts when it has said that they ended, or that were just shut down. */
+enum { COUNTS_LATE = 8, SHUT_AT_ONCE = 64 };
 
 /*
  * For how long a server that was quiesced waits for the rest of a body. A client that stops within one,
@@ -115,11 +115,12 @@ static int start_daemon(struct door *door, struct fly_error *out_error)
         MHD_OPTION_NOTIFY_COMPLETED, server_on_completed, door, MHD_OPTION_NOTIFY_CONNECTION,
         server_on_connection, door, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, NULL,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_LIMIT,
-        options->connections + (own ? options->root_connections + COUNTS_LATE : 0),
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-        door->listener.bound.at.ss_family == AF_UNIX ? 0U : options->connections_per_ip, MHD_OPTION_ARRAY,
-        door->tls ? tls : none, MHD_OPTION_HTTPS_CERT_CALLBACK2, door->tls ? show_certificate : NULL,
-        MHD_OPTION_ARRAY, gate_sees_heads() ? none : strict, MHD_OPTION_END);
+        options->connections + (own            ? options->root_connections + COUNTS_LATE
+                                : door->shared ? SHUT_AT_ONCE
+                                               : 0),
+        MHD_OPTION_ARRAY, door->tls ? tls : none, MHD_OPTION_HTTPS_CERT_CALLBACK2,
+        door->tls ? show_certificate : NULL, MHD_OPTION_ARRAY, gate_sees_heads() ? none : strict,
+        MHD_OPTION_END);
     if (door->daemon == NULL)
         return error_set(out_error, FLY_EUNSUPPORTED, "cannot serve at '%s': %s", door->url, strerror(errno));
     if (own)
@@ -184,6 +185,8 @@ static int open_door(struct server *server, const char *text, struct fly_error *
     server->door_count++;
     local = address.at.ss_family == AF_UNIX;
     door->tls = !local && server->options.certificate != NULL;
+    door->shared = !local;
+    door_shares_init(&door->shares, server->options.connections, server->options.connections_per_ip);
     snprintf(door->url, sizeof door->url, "%s%s",
              local       ? ""
              : door->tls ? "https://"
@@ -226,6 +229,7 @@ static void close_doors(struct server *server)
         if (server->doors[i].daemon != NULL)
             MHD_stop_daemon(server->doors[i].daemon);
         server->doors[i].daemon = NULL;
+        door_shares_deinit(&server->doors[i].shares);
         listener_close(&server->doors[i].listener);
     }
 }

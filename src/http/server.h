@@ -44,7 +44,7 @@ struct server_options {
     const struct server_back *back; /* borrowed */
     void *back_self;                /* taken: `end` gets it last, also if the server cannot be opened */
     unsigned connections;           /* open at once, of each address */
-    unsigned connections_per_ip;
+    unsigned connections_per_ip;    /* of a user or another machine, of each TCP address (door_shares.h) */
 
     /*
      * Makes the server accept connections of Unix sockets itself, and find out who connects: requests

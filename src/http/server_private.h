@@ -8,6 +8,7 @@
 
 #include "http/certificate.h"
 #include "http/connections.h"
+#include "http/door_shares.h"
 #include "http/listener.h"
 #include "http/peers.h"
 #include "http/server.h"
@@ -23,6 +24,8 @@ struct door {
     struct server *server;
     struct listener listener;
     struct MHD_Daemon *daemon; /* owned */
+    struct door_shares shares; /* of a TCP address; only the daemon's thread uses them */
+    bool shared;               /* it is one */
     bool tls;
     char url[SERVER_URL_MAX];
 };

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -252,6 +253,7 @@ static enum MHD_Result submit(struct visit *visit)
     struct task *task = &visit->task;
 
     visit->stage = VISIT_WHOLE;
+    door_shares_busy(&visit->door->shares, visit->row);
     atomic_fetch_sub(&visit->door->server->reading, 1);
     for (size_t i = 0; i < sizeof own_paths / sizeof own_paths[0]; i++) {
         if (strcmp(task->request.path, own_paths[i].path) != 0)
@@ -350,8 +352,11 @@ void server_on_completed(void *data, struct MHD_Connection *connection, void **r
         return;
     server = visit->door->server;
     log_visit(visit);
-    if (visit->row != NULL)
+    if (visit->row != NULL) {
         connections_set(&server->connections, visit->row, visit->row->kept_open ? never : in_time(server));
+        if (!visit->row->kept_open)
+            door_shares_wait(&visit->door->shares, visit->row);
+    }
     atomic_fetch_sub(&server->body_bytes, visit->body_length);
     if (visit->stage == VISIT_READING)
         atomic_fetch_sub(&server->reading, 1);
@@ -367,8 +372,9 @@ void server_on_completed(void *data, struct MHD_Connection *connection, void **r
         atomic_fetch_sub(&server->under_way, 1);
 }
 
-static void begin_connection(struct server *server, struct MHD_Connection *connection, void **socket)
+static void begin_connection(struct door *door, struct MHD_Connection *connection, void **socket)
 {
+    struct server *server = door->server;
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct connection *row;
@@ -379,16 +385,20 @@ static void begin_connection(struct server *server, struct MHD_Connection *conne
     *socket = row;
     if (row == NULL)
         return;
+    if (door->shared && !door_shares_add(&door->shares, row))
+        shutdown(row->fd, SHUT_RDWR);
     row->peer.connection = atomic_fetch_add(&server->connection_numbers, 1) + 1;
     if (server->peers != NULL)
         peers_claim(server->peers, row->fd, row->peer.connection, &row->peer);
 }
 
-static void end_connection(struct server *server, struct connection *row)
+static void end_connection(struct door *door, struct connection *row)
 {
+    struct server *server = door->server;
     const struct server_options *options = &server->options;
     uint64_t number = row->peer.connection;
 
+    door_shares_remove(&door->shares, row);
     connections_remove(&server->connections, row);
     if (server->peers != NULL)
         peers_forget(server->peers, number);
@@ -399,12 +409,10 @@ static void end_connection(struct server *server, struct connection *row)
 void server_on_connection(void *data, struct MHD_Connection *connection, void **socket,
                           enum MHD_ConnectionNotificationCode what)
 {
-    struct server *server = ((struct door *)data)->server;
-
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        begin_connection(server, connection, socket);
+        begin_connection(data, connection, socket);
     } else if (*socket != NULL) {
-        end_connection(server, *socket);
+        end_connection(data, *socket);
         *socket = NULL;
     }
 }

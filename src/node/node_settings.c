@@ -35,7 +35,8 @@ const struct node_setting node_settings[KEY_COUNT] = {
         .default_text = "16384", .help = "Most connections at once, of each address."}, false},
     [KEY_CONNECTIONS_PER_HOST] = {{.key = "server.connections_per_host", .type = CLI_INTEGER, .minimum = 1,
         .maximum = 100000, .default_text = "1024",
-        .help = "Most connections at once from one machine, of each TCP address."}, false},
+        .help = "Most connections at once of one user of this machine, or from another machine (of IPv6: from a network of "
+        "64 bits), of each TCP address; never more than three quarters of server.connections."}, false},
     [KEY_CONNECTIONS_PER_USER] = {{.key = "server.connections_per_user", .type = CLI_INTEGER, .minimum = 1,
         .maximum = 100000, .default_text = "1024",
         .help = "Most connections at once of one user, over all Unix sockets together; root has no such limit."}, false},

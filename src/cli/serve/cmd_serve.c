@@ -47,10 +47,11 @@ static const struct cli_option options[] = {
     {.name = "body-max", .type = CLI_INTEGER, .placeholder = "BYTES", .minimum = 1024, .maximum = 1 << 30,
      .default_text = "8388608", .key = "serve.body_max", .help = "Longest body of a request."},
     {.name = "connections", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 100000,
-     .default_text = "512", .key = "serve.connections", .help = "Most connections at once, of each address."},
+     .default_text = "1024", .key = "serve.connections", .help = "Most connections at once, of each address."},
     {.name = "connections-per-host", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 100000,
      .default_text = "256", .key = "serve.connections_per_host",
-     .help = "Most connections at once from one machine, of each address."},
+     .help = "Most connections at once of one user of this machine, or from another machine (of IPv6: from a network "
+             "of 64 bits), of each TCP address; never more than three quarters of --connections."},
     {.name = "workers", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = WORKERS_MAX,
      .default_text = "8", .key = "serve.workers",
      .help = "Requests that are worked on at once, each with a connection to the store of its own."},
