@@ -174,6 +174,22 @@ def test_published_forecasts_go_before_own_ones():
     tap.equal((result.returncode, result.stdout), (69, ""), result.stderr)
 
 
+def test_what_a_file_says_of_the_coming_day_is_followed():
+    now = int(time.time()) // HOUR * HOUR
+    prices = (100, 700, 50, 600, 300, 900, 80, 400)
+    rows = [(stamp(now + i * HOUR), prices[i % len(prices)]) for i in range(24)]
+    place = Place()
+    for name, unit in (("price", "price_per_mwh"), ("grid", "g_per_kwh")):
+        place.write(f"{name}.csv", f"timestamp,{unit}\n" + "".join(f"{start},{value}\n" for start, value in rows))
+        place.write(f"{name}-copied.csv", f"timestamp,{unit},forecast_{unit}\n" +
+                    "".join(f"{start},{value},{value}\n" for start, value in rows))
+    for known, copied in ((("--price=price.csv",), ("--price=price-copied.csv",)), (("grid.csv",), ("grid-copied.csv",))):
+        found, expected = (place.document(*words, "--work=8h", "--max-slowdown=10%") for words in (known, copied))
+        tap.equal([row["limit_w"] for row in found["rows"]], [row["limit_w"] for row in expected["rows"]], known[0])
+        tap.equal(list(found["reasons"]), ["follows the grid"], "of the whole plan, its last hour too")
+        tap.equal(found["limit_changes"] > 2, True, f"{found['limit_changes']} changes")
+
+
 def test_without_a_grid_the_static_limit_stands():
     place = Place(series(PAST, 20 * 24))
     for arguments, words in ((("grid.csv",), "nothing is known of the grid"), (("constant:360",), "the same all the time")):

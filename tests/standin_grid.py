@@ -172,7 +172,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "data_point_period_seconds": 300, "region": query["region"], "signal_type": query["signal_type"],
             "units": "lbs_co2_per_mwh", "generated_at": offset(now), "warnings": []}})
 
-    # The Carbon Aware SDK: three spellings.
+    # The Carbon Aware SDK: three spellings. Rows name the region of its source, the newest first.
 
     def sdk(self, path, query):
         place = query["location"]
@@ -180,13 +180,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.say(400, {"title": "ValidationProblem", "detail": "Unknown location", "status": 400, "errors": {}})
         if path == "emissions/bylocation":
             first, last = (utc(query[name].replace(" ", "+")) for name in ("time", "toTime"))
-            return self.say(200, [{"location": place, "time": offset(at), "rating": value_at(at) + 0.25,
-                                   "duration": "00:05:00"} for at in range(first // 300 * 300, last, 300)])
+            return self.say(200, [{"location": "PJM_ROANOKE", "time": offset(at), "rating": value_at(at) + 0.25,
+                                   "duration": "00:05:00"} for at in reversed(range(first // 300 * 300, last, 300))])
         if self.server.owner.no_forecast:
             return self.say(501, {"title": "NotImplemented", "detail": "source cannot forecast", "status": 501})
         now = int(time.time()) // 300 * 300
         window = self.server.owner.window
-        points = [{"location": place, "timestamp": offset(at), "duration": window, "value": value_at(at) + 0.5}
+        points = [{"location": "PJM_ROANOKE", "timestamp": offset(at), "duration": window, "value": value_at(at) + 0.5}
                   for at in range(now + 300, now + 86400, 300)]
         return self.say(200, [{"generatedAt": offset(now), "location": place, "windowSize": window,
                                "optimalDataPoints": points[:1], "forecastData": points}])

@@ -6,12 +6,16 @@
  *
  *     carbon-aware:eastus
  *
+ * Rows name the region of that source, which is rarely the location that was asked for: 'westus' is
+ * answered by CAISO_NORTH. All rows of an answer have to name the same one.
+ *
  * The API has three spellings for one thing. A forecast's points may be means over a window that
  * is longer than the distance to the next point; those would count time twice, and are refused.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/text/iso_time.h"
@@ -62,12 +66,11 @@ static const struct shape actual_shape = {SHAPE_OF(aware_row, actual_rows)};
 static const struct shape point_shape = {SHAPE_OF(aware_row, point_rows)};
 
 struct aware_forecast {
-    const char *location, *issued;
+    const char *issued;
     const struct aware_row *rows;
     size_t count;
 };
 static const struct shape_field forecast_rows[] = {
-    {SHAPE_AT(aware_forecast, location), ONLINE_TEXT},
     {SHAPE_AT_AS("generatedAt", aware_forecast, issued), ONLINE_TEXT},
     {SHAPE_AT_AS("forecastData", aware_forecast, rows),
      SHAPE_IS_STRUCTS(&point_shape, UINT32_MAX, aware_forecast, count), .expected = "an array"},
@@ -94,19 +97,22 @@ static const struct shape forecasts_shape = {SHAPE_OF(aware_answer, forecasts_ro
 
 /* ---- what it means ---- */
 
-/* Adds a row of either spelling. */
-static int add_row(const struct online_question *question, const struct aware_row *row, int64_t issued_s,
-                   struct grid_series *series, struct fly_error *out_error)
+/* Adds a row of either spelling, in the same region as `first`. */
+static int add_row(const struct online_question *question, const struct aware_row *row,
+                   const struct aware_row *first, int64_t issued_s, struct grid_series *series,
+                   struct fly_error *out_error)
 {
     bool forecast = question->query == ONLINE_FORECAST;
     struct grid_period period = {.quality = forecast ? GRID_FORECAST : GRID_MEASURED,
                                  .value = online_value(row->value, GRID_G_PER_KWH),
                                  .issued_s = issued_s};
     double duration_s = row->minutes * minute_s;
-    int code = online_same("location", row->location, question->place, out_error);
 
-    if (code < 0)
-        return code;
+    if (strcasecmp(row->location, first->location) != 0)
+        return error_set(out_error, FLY_EDATA,
+                         "'location': rows of '%.40s' and of '%.40s' in one answer for '%.40s'; ask for a "
+                         "location that has one region",
+                         first->location, row->location, question->place);
     if (!online_time(row->start, &period.start_s))
         return online_refuse(forecast ? "timestamp" : "time", "a time as 2022-06-01T12:00:00+00:00",
                              out_error);
@@ -144,16 +150,18 @@ static int check_windows(struct grid_series *series, struct fly_error *out_error
 static int take_forecasts(const struct online_question *question, const struct aware_answer *said,
                           struct grid_answer *answer, struct fly_error *out_error)
 {
+    const struct aware_row *first = NULL;
     int code = 0;
 
     for (size_t i = 0; i < said->count && code == 0; i++) {
         const struct aware_forecast *forecast = &said->forecasts[i];
         int64_t issued_s = question->now_s;
 
-        code = online_same("location", forecast->location, question->place, out_error);
         (void)online_time(forecast->issued, &issued_s);
-        for (size_t j = 0; j < forecast->count && code == 0; j++)
-            code = add_row(question, &forecast->rows[j], issued_s, &answer->published, out_error);
+        for (size_t j = 0; j < forecast->count && code == 0; j++) {
+            first = first != NULL ? first : &forecast->rows[j];
+            code = add_row(question, &forecast->rows[j], first, issued_s, &answer->published, out_error);
+        }
     }
     return code == 0 ? check_windows(&answer->published, out_error) : code;
 }
@@ -164,7 +172,7 @@ static int take_rows(const struct online_question *question, const struct aware_
     int code = 0;
 
     for (size_t i = 0; i < said->count && code == 0; i++)
-        code = add_row(question, &said->rows[i], question->now_s, &answer->actual, out_error);
+        code = add_row(question, &said->rows[i], &said->rows[0], question->now_s, &answer->actual, out_error);
     return code;
 }
 

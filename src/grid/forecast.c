@@ -219,6 +219,12 @@ static void foretell(const struct outlook *outlook, struct grid_period *period)
         fill(period, said->value, GRID_FORECAST);
         return;
     }
+    if (request->published_until_s == INT64_MAX)
+        said = grid_series_at(request->actual, middle_s);
+    if (said != NULL && !isnan(said->value)) {
+        fill(period, said->value, period->start_s <= request->now_s ? said->quality : GRID_FORECAST);
+        return;
+    }
     usual = usual_at(&outlook->course, middle_s);
     if (outlook->last != NULL && !isnan(usual)) {
         double lead_h = (double)(middle_s - outlook->last->start_s) / HOUR_S;

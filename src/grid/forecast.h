@@ -12,8 +12,8 @@
  *
  * For each period it takes the first of these that exists:
  *
- *     1. an actual value          of a period that has ended
- *     2. the published forecast   if it is given and reaches so far
+ *     1. the published forecast   if it is given and reaches so far
+ *     2. a value that is known    of a period that has not ended, as in a file of day-ahead prices
  *     3. our own forecast         what is usual at that time of day, plus the last ended
  *                                 period's difference from what was usual then, which
  *                                 loses 6 % in each hour of lead time
@@ -29,15 +29,19 @@
  * James and Stein). Repeating yesterday unchanged is worse than no forecast in grids with much
  * wind. In both these ways this forecast returns to the mean.
  *
- * It uses only periods that have ended by `now_s`, so that a simulation cannot look into the
- * future. Pure; thread-safe.
+ * A simulation sets `published_until_s`, and then uses only values of periods that have ended by
+ * `now_s`, so that it cannot look into the future. Pure; thread-safe.
  */
 enum { GRID_FORECAST_DAYS = 14 };
 
 struct grid_forecast_request {
     const struct grid_series *actual;    /* settled */
     const struct grid_series *published; /* settled, or NULL */
-    int64_t published_until_s;           /* only published periods that start before this are used */
+    /*
+     * Only published periods that start before this are used, and no value of a period that has not
+     * ended; INT64_MAX, used live: all that the series hold.
+     */
+    int64_t published_until_s;
     int64_t now_s;
     int64_t until_s;
     double yearly_mean; /* of the zone, or NaN */

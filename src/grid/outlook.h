@@ -35,13 +35,9 @@ struct carbon_objective {
 
 struct grid_outlook_request {
     const struct grid_answer *answers[CARBON_SIGNALS]; /* settled; NULL if there is none */
-    /*
-     * Only forecasts of periods that start before this count; INT64_MAX, used live: all that were
-     * published.
-     */
-    int64_t published_until_s[CARBON_SIGNALS];
+    int64_t published_until_s[CARBON_SIGNALS];         /* see forecast.h; INT64_MAX, used live */
     struct carbon_objective objective;
-    double from_s, to_s; /* since 1970; only actual values of periods that end by `from_s` count */
+    double from_s, to_s; /* since 1970 */
 };
 
 struct grid_outlook {

@@ -42,7 +42,7 @@ struct outlook {
     const struct carbon_question *question;
     struct carbon_problem problem;
     bool known; /* at least one weight is known */
-    bool flat;
+    bool flat;  /* and so it was whenever this job looked */
 };
 
 const char *carbon_reason_text(enum carbon_reason reason)
@@ -103,6 +103,7 @@ void carbon_plan_restart(struct carbon_plan *plan)
     plan->held_static_w = 0.0;
     plan->held.count = 0;
     plan->whole_s = 0.0;
+    plan->varied = false;
 }
 
 /* Over a day and more the errors of a forecast average out; over half a day and less they do not. */
@@ -146,7 +147,9 @@ static struct outlook look(struct carbon_plan *plan, const struct carbon_questio
         plan->spans[i].weight -= doubt * (plan->spans[i].weight - sum / known_s);
     }
     outlook.known = known_s > 0.0;
-    outlook.flat = outlook.known && most - least <= flat_spread * fabs(sum / known_s);
+    /* The last period of a job is flat by itself; the reason speaks of the whole job. */
+    plan->varied = plan->varied || (outlook.known && most - least > flat_spread * fabs(sum / known_s));
+    outlook.flat = outlook.known && !plan->varied;
     outlook.problem = (struct carbon_problem){.profile = question->profile,
                                               .spans = plan->spans,
                                               .span_count = count,

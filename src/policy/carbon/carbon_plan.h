@@ -106,6 +106,7 @@ struct carbon_plan {
     double held_time_s;      /* the time to the deadline when it was decided on */
     double whole_s;          /* the most time that this job has had */
     double held_static_w;    /* the static limit that was taken; 0: none */
+    bool varied;             /* the outlook was not flat at one decision of this job, or at more */
 };
 
 /* Makes a plan for outlooks of up to `capacity` spans. FLY_EUSAGE for settings out of range, FLY_ENOMEM. */
