@@ -99,7 +99,7 @@ def test_questions():
         end = start + DAY
         tap.equal([(path, query) for path, query, _headers in grid.log], [
             (f"/gb/intensity/{standin_grid.minute(start)}/{standin_grid.minute(end)}", {}),
-            ("/em/v3/carbon-intensity/past-range", {"zone": "DE", "emissionFactorType": "lifecycle",
+            ("/em/v4/carbon-intensity/past-range", {"zone": "DE", "emissionFactorType": "lifecycle", "temporalGranularity": "hourly",
                                                     "start": stamp(start), "end": stamp(end)}),
             ("/wt/login", {}),
             ("/wt/v3/historical", {"region": "CAISO_NORTH", "signal_type": "co2_moer", "start": stamp(start),
@@ -163,7 +163,7 @@ def test_faults():
     """What each fault is called, and whether the service is left alone afterwards."""
     faults = (
         ("400", 66, "refuses the question", False), ("401", 77, "refuses the key", False),
-        ("403", 77, "does not give this", False), ("404", 66, "knows no such place", False),
+        ("410", 69, "set FLYBALL_GB_URL", False), ("403", 77, "does not give this", False), ("404", 66, "knows no such place", False),
         ("429:120", 69, "asked too often", True), ("500", 69, "not well", True), ("503:7", 69, "not well", True),
         ("501", 69, "does not have this", False), ("html", 65, "not JSON", True), ("malformed", 65, "not JSON", True),
         ("cut", 69, "no whole answer", True), ("hang", 69, "did not answer within", True),
@@ -289,7 +289,7 @@ def test_a_trials_key_goes_in_the_gateways_header():
         result = call("now", "electricity-maps:DE", **trial)
         tap.equal(result.returncode, 0, result.stderr)
         path, _query, headers = grid.log[-1]
-        tap.equal(path.startswith("/em/v3/2w97h07r/carbon-intensity/"), True, path)
+        tap.equal(path.startswith("/em/v4/2w97h07r/carbon-intensity/"), True, path)
         tap.equal(("auth-token" in headers, standin_grid.KEY in result.stdout + result.stderr), (False, False))
         for word in ("X KEY", "X-KEY: 1", "X\n", "K" * 64):
             result = call("now", "electricity-maps:PL", FLYBALL_ELECTRICITY_MAPS_HEADER=word)

@@ -231,7 +231,7 @@ class Grid:
 
     def environment(self, cache):
         base = f"http://127.0.0.1:{self.server.server_address[1]}"
-        return {"FLYBALL_GB_URL": base + "/gb", "FLYBALL_ELECTRICITY_MAPS_URL": base + "/em/v3/",
+        return {"FLYBALL_GB_URL": base + "/gb", "FLYBALL_ELECTRICITY_MAPS_URL": base + "/em/v4/",
                 "FLYBALL_WATTTIME_URL": base + "/wt", "FLYBALL_CARBON_AWARE_URL": base + "/sdk",
                 "FLYBALL_ELECTRICITY_MAPS_KEY": KEY, "FLYBALL_WATTTIME_USER": USER,
                 "FLYBALL_WATTTIME_PASSWORD": PASSWORD, "FLYBALL_CARBON_CACHE": str(cache)}

@@ -115,7 +115,8 @@ static const struct cli_variable variables[] = {
     {"FLYBALL_ELECTRICITY_MAPS_KEY",
      "Key for Electricity Maps, unless FLYBALL_ELECTRICITY_MAPS_KEY_FILE is set."},
     {"FLYBALL_ELECTRICITY_MAPS_KEY_FILE", "File with that key."},
-    {"FLYBALL_ELECTRICITY_MAPS_URL", "Another address of Electricity Maps."},
+    {"FLYBALL_ELECTRICITY_MAPS_URL", "Another address of Electricity Maps, with the version of its API; "
+                                     "https://api.electricitymaps.com/v4 unless set."},
     {"FLYBALL_EMULATOR", "Settings of an emulator that is yet to be started, such as 'gpus=4,model=h100'."},
     {"FLYBALL_EMULATOR_STATE", "File of the emulated GPUs, where flyball-emulator started some."},
     {"FLYBALL_GB_URL", "Another address of the GB Carbon Intensity API."},

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Electricity Maps, version 3 of its API: average intensities of zones, of the whole life cycle
- * unless direct ones are asked for. Every key gives the last 24 h; only some give other times and
- * forecasts. Values are estimated at first and revised later.
+ * Electricity Maps, version 4 of its API (version 3 has the same routes): average intensities of zones, of
+ * the whole life cycle unless direct ones are asked for. Every key gives the last 24 h; only some give other
+ * times and forecasts. Values are estimated at first and revised later.
  *
  *     electricity-maps:DE
  *
@@ -45,8 +45,8 @@ static int maps_write_path(const struct online_question *question, struct buffer
     char from[ISO_TIME_TEXT_MAX], to[ISO_TIME_TEXT_MAX];
 
     (void)out_error;
-    buffer_printf(url, "/carbon-intensity/%s?zone=%s&emissionFactorType=%s", routes[question->query],
-                  question->place, scope_words[question->scope]);
+    buffer_printf(url, "/carbon-intensity/%s?zone=%s&emissionFactorType=%s&temporalGranularity=hourly",
+                  routes[question->query], question->place, scope_words[question->scope]);
     if (question->query == ONLINE_RANGE)
         buffer_printf(url, "&start=%s&end=%s", iso_time_format(question->from_s, from),
                       iso_time_format(question->to_s, to));
@@ -184,7 +184,7 @@ static int maps_parse(const struct online_question *question, json_t *body, stru
 
 const struct online_provider online_electricity_maps = {
     .name = "electricity-maps",
-    .base = "https://api.electricitymaps.com/v3",
+    .base = "https://api.electricitymaps.com/v4",
     .base_variable = "FLYBALL_ELECTRICITY_MAPS_URL",
     .secret = ONLINE_KEY,
     .key_header = "auth-token",

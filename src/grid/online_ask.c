@@ -73,30 +73,37 @@ void online_reason(const char *text, size_t length, char out_reason[ONLINE_REASO
     arena_deinit(&arena);
 }
 
+enum remedy { NO_REMEDY, RIGHT_KEY, OTHER_ADDRESS, REMEDIES };
+
 /* What a status other than 200 means; the first row that matches counts. */
 static const struct {
     int from, to; /* both included */
     enum ask_outcome outcome;
     int code;
     const char *text;
+    enum remedy remedy;
 } meanings[] = {
-    {204, 204, ASK_ANSWERED, 0, ""},
-    {200, 299, ASK_FAILED, FLY_EDATA, "answers in a way that is not understood"},
-    {300, 399, ASK_REFUSED, FLY_EDATA, "has moved; correct its address"},
-    {401, 401, ASK_REFUSED, FLY_EPERM, "refuses the key; see whether it is right"},
-    {403, 403, ASK_REFUSED, FLY_EPERM, "does not give this to this key"},
-    {404, 404, ASK_REFUSED, FLY_ENOTFOUND, "knows no such place, or has no data of it"},
-    {408, 408, ASK_FAILED, FLY_EUNREACHABLE, "is too slow"},
-    {425, 425, ASK_FAILED, FLY_EUNREACHABLE, "wants to be asked later"},
-    {429, 429, ASK_FAILED, FLY_EUNREACHABLE, "is asked too often"},
-    {400, 499, ASK_REFUSED, FLY_ENOTFOUND, "refuses the question"},
-    {501, 501, ASK_REFUSED, FLY_EUNSUPPORTED, "does not have this"},
-    {500, 599, ASK_FAILED, FLY_EUNREACHABLE, "is not well"},
+    {204, 204, ASK_ANSWERED, 0, "", NO_REMEDY},
+    {200, 299, ASK_FAILED, FLY_EDATA, "answers in a way that is not understood", NO_REMEDY},
+    {300, 399, ASK_REFUSED, FLY_EDATA, "has moved", OTHER_ADDRESS},
+    {401, 401, ASK_REFUSED, FLY_EPERM, "refuses the key", RIGHT_KEY},
+    {403, 403, ASK_REFUSED, FLY_EPERM, "does not give this to this key", NO_REMEDY},
+    {404, 404, ASK_REFUSED, FLY_ENOTFOUND, "knows no such place, or has no data of it", NO_REMEDY},
+    {408, 408, ASK_FAILED, FLY_EUNREACHABLE, "is too slow", NO_REMEDY},
+    {410, 410, ASK_REFUSED, FLY_EUNSUPPORTED, "no longer answers at this address; use its newest version",
+     OTHER_ADDRESS},
+    {425, 425, ASK_FAILED, FLY_EUNREACHABLE, "wants to be asked later", NO_REMEDY},
+    {429, 429, ASK_FAILED, FLY_EUNREACHABLE,
+     "is asked too often; let all programs of this machine use one FLYBALL_CARBON_CACHE", NO_REMEDY},
+    {400, 499, ASK_REFUSED, FLY_ENOTFOUND, "refuses the question", NO_REMEDY},
+    {501, 501, ASK_REFUSED, FLY_EUNSUPPORTED, "does not have this", NO_REMEDY},
+    {500, 599, ASK_FAILED, FLY_EUNREACHABLE, "is not well", NO_REMEDY},
 };
 
-static enum ask_outcome judge(const struct online_account *account, const struct http_answer *answer,
-                              struct fly_error *out_error)
+static enum ask_outcome judge(const struct online_provider *provider, const struct online_account *account,
+                              const struct http_answer *answer, struct fly_error *out_error)
 {
+    const char *const variables[REMEDIES] = {"", provider->key_variable, provider->base_variable};
     char reason[ONLINE_REASON_MAX];
 
     online_reason(answer->body.data, answer->body.length, reason);
@@ -107,9 +114,14 @@ static enum ask_outcome judge(const struct online_account *account, const struct
     for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++) {
         if (answer->status < meanings[i].from || answer->status > meanings[i].to)
             continue;
-        if (meanings[i].outcome != ASK_ANSWERED)
-            error_set(out_error, meanings[i].code, "it %s (status %d%s%s)", meanings[i].text, answer->status,
-                      reason[0] != '\0' ? ": " : "", reason);
+        if (meanings[i].outcome != ASK_ANSWERED) {
+            const char *variable = variables[meanings[i].remedy];
+
+            variable = variable != NULL ? variable : "";
+            error_set(out_error, meanings[i].code, "it %s (status %d%s%s)%s%s", meanings[i].text,
+                      answer->status, reason[0] != '\0' ? ": " : "", reason,
+                      variable[0] != '\0' ? "; set " : "", variable);
+        }
         return meanings[i].outcome;
     }
     error_set(out_error, FLY_EDATA, "it answers with status %d", answer->status);
@@ -203,7 +215,7 @@ static enum ask_outcome log_in(const struct online_provider *provider, struct on
     *out_retry_after_s = answer.retry_after_s;
     if (answer.status == 200)
         outcome = take_token(account, &answer, out_error);
-    else if ((outcome = judge(account, &answer, out_error)) == ASK_ANSWERED) {
+    else if ((outcome = judge(provider, account, &answer, out_error)) == ASK_ANSWERED) {
         error_set(out_error, FLY_EDATA, "its login gives no token");
         outcome = ASK_FAILED;
     }
@@ -312,7 +324,7 @@ static enum ask_outcome read_answer(const struct online_provider *provider,
 
     if (answer->status == 200)
         return take_answer(provider, question, kind, &answer->body, out_answer, out_error);
-    outcome = judge(account, answer, out_error);
+    outcome = judge(provider, account, answer, out_error);
     if (outcome == ASK_ANSWERED) {
         *out_answer = (struct grid_answer){.remark = ""};
         grid_series_init(&out_answer->actual, kind, GRID_PERIODS_MAX);
