@@ -34,7 +34,7 @@ static void test_counter(void **state)
         {70, 9500, NAN, 8500, 0, 0, 0.0, 0.01},
         {80, 100, 0.002, 10500, 1, 0, 0.0, 0.01}, /* reset, filled */
         {90, 300, NAN, 10700, 1, 0, 0.0, 0.01},
-        {95, 0, NAN, 10700, 1, 1, 0.0, 0.005}, /* reset, not filled */
+        {95, 0, NAN, 10700, 2, 1, 0.0, 0.005}, /* reset, not filled */
     };
     struct counter counter = {0};
     uint64_t first_uj = 0;
@@ -54,6 +54,46 @@ static void test_counter(void **state)
         check_close(edge.age_high_s, readings[i].age_high_s, 1e-9);
     }
     check_close(counter.held_s, 0.03, 0.01);
+}
+
+/* A second of a counter at 300 W, read ten times a second, with wrong readings from the third on. */
+static void test_counter_goes_on_after_wrong_readings(void **state)
+{
+    static const struct {
+        const char *what;
+        double power_max_w; /* 0: unknown */
+        double off_j[10];
+        double total_j;
+        bool filled;
+    } cases[] = {
+        {"right", 0, {0}, 270, false},
+        {"one 5 kJ too high", 0, {[3] = 5e3}, 270, false},
+        {"three 5 kJ too high", 0, {[3] = 5e3, 5e3, 5e3}, 270, false},
+        {"one of 213 J too high", 800, {[3] = 213}, 270, false},
+        {"one of 213 J too high, which a device of that kind can draw", 0, {[3] = 213}, 270, false},
+        {"one of 0", 0, {[3] = -1e6}, 270, false},
+        {"all but two of 0", 0, {[2] = -1e6, -1e6, -1e6, -1e6, -1e6, -1e6, -1e6}, 270, false},
+        {"213 J back, twice", 0, {[3] = -213, [6] = -213}, 270, false},
+        {"4.3 MJ up, and stays", 0, {[3] = 4.3e6, 4.3e6, 4.3e6, 4.3e6, 4.3e6, 4.3e6, 4.3e6}, 270, true},
+        {"begins anew, and stays", 0, {[3] = -1e6, -1e6, -1e6, -1e6, -1e6, -1e6, -1e6}, 270, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct counter counter = {.power_max_w = cases[i].power_max_w};
+        struct counter_edge first = {0}, edge = {0};
+
+        for (int k = 0; k < 10; k++) {
+            double value_j = fmax(1e6 + 30.0 * k + cases[i].off_j[k], 0.0);
+
+            edge = counter_take(&counter, at_ms(100L * k), (uint64_t)(value_j * 1e6), 30.0);
+            if (k == 0)
+                first = edge;
+        }
+        if (fabs((double)(int64_t)(edge.total_uj - first.total_uj) - cases[i].total_j * 1e6) > 10 ||
+            (edge.filled_uj != first.filled_uj) != cases[i].filled)
+            fail_msg("%s: %g J", cases[i].what, (double)(int64_t)(edge.total_uj - first.total_uj) * 1e-6);
+    }
 }
 
 /* Exact over wraps; what nothing could have drawn is no wrap. */
@@ -237,11 +277,11 @@ static void test_sensing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counter),   cmocka_unit_test(test_counter_wraps),
-        cmocka_unit_test(test_integral),  cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_ages),      cmocka_unit_test(test_unseen),
-        cmocka_unit_test(test_variation), cmocka_unit_test(test_variation_fades),
-        cmocka_unit_test(test_sensing),
+        cmocka_unit_test(test_counter),         cmocka_unit_test(test_counter_goes_on_after_wrong_readings),
+        cmocka_unit_test(test_counter_wraps),   cmocka_unit_test(test_integral),
+        cmocka_unit_test(test_edges),           cmocka_unit_test(test_ages),
+        cmocka_unit_test(test_unseen),          cmocka_unit_test(test_variation),
+        cmocka_unit_test(test_variation_fades), cmocka_unit_test(test_sensing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

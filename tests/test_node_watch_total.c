@@ -55,13 +55,20 @@ static void test_counter(void **state)
         {10.3, 35000000, 100000, 30000000, 0, 0},
         {20.3, 135000000, 100000, 130000000, 100000000, 0},    /* ten seconds without a reading */
         {20.4, 2000000, 100000, 132000000, 100000000, 0},      /* the driver was loaded anew */
-        {20.5, 900000000000, 100000, 132000000, 100000000, 0}, /* no device draws that much */
+        {20.5, 900000000000, 100000, 142000000, 100000000, 0}, /* no device draws that much */
+        {20.6, 900010000000, 100000, 152000000, 100000000, 0},
+        {20.7, 0, 100000, 152000000, 100000000, 0}, /* a wrong reading */
+        {20.8, 900030000000, 100000, 172000000, 100000000, 0},
+        {20.9, 899827000000, 100000, 182000000, 100000000, 0}, /* 213 J back, for one reading */
+        {21.0, 900050000000, 100000, 192000000, 100000000, 0},
+        {21.1, 905060000000, 100000, 202000000, 100000000, 0}, /* 5 kJ too high, for one reading */
+        {21.2, 900065000000, 100000, 207000000, 100000000, 0},
     };
     struct watch_total total = {.energy_uj = 0};
 
     (void)state;
     follow(&total, steps, sizeof steps / sizeof steps[0]);
-    assert_int_equal(total.resets, 1);
+    assert_int_equal(total.resets, 8);
 }
 
 static void test_power(void **state)

@@ -238,12 +238,15 @@ static void keep_latest(struct account *account, const struct device_reading *re
 
 static void take_sample(struct account *account, const struct device_reading *reading)
 {
-    const struct reading *power = power_of(reading->values);
+    const struct reading *power = power_of(reading->values),
+                         *most = &reading->values[QUANTITY_POWER_LIMIT_MAX];
     struct account_edge edge;
     double energy_j;
 
     if (!account->sampled)
         know_sensor(account, power == &reading->values[QUANTITY_POWER_AVERAGE]);
+    if (most->state == READING_OK)
+        account->counter.power_max_w = counter_power_max_w(most->value);
     edge = take(account, reading);
     if (account->sampled && edge.at.ns <= account->sampled_at.ns)
         return;

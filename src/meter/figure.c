@@ -94,7 +94,7 @@ struct figure figure_by_counter(const struct account_window *window, double leng
     if (window->sensing.counter_from_power)
         figure.half_j = hypot(figure.half_j, summed_half_j(window, length_s));
     /* The error of a gap that was filled is less than what filled it. */
-    filled_j = (double)(end->counter.filled_uj - begin->counter.filled_uj) * 1e-6;
+    filled_j = fabs((double)(int64_t)(end->counter.filled_uj - begin->counter.filled_uj)) * 1e-6;
     figure.half_j = hypot(figure.half_j, filled_j) + rounding_j;
     return figure;
 }

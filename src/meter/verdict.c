@@ -98,8 +98,10 @@ static void tell_counter(const struct device_info *info, const struct account_wi
         note(out, "estimated from use; no bound is stated");
     else
         out->uncertainty_j = figure->half_j;
-    if (window->end.counter.resets != window->mark.begin.counter.resets)
+    if (window->end.counter.filled_uj != window->mark.begin.counter.filled_uj)
         note(out, "the counter was reset; sampled power fills the gap");
+    else if (window->end.counter.resets != window->mark.begin.counter.resets)
+        note(out, "readings that the counter cannot have reached are left out");
 }
 
 static void tell_integrated(const struct device_info *info, const struct account_window *window,

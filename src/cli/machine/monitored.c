@@ -6,7 +6,7 @@
 
 #include "cli/views/reading_view.h"
 
-static const double uj_per_j = 1e6, mw_per_w = 1e3;
+static const double j_per_uj = 1e-6, mw_per_w = 1e3;
 
 void monitored_init(struct monitored *watch, const struct device *device)
 {
@@ -21,52 +21,72 @@ static void lose_energy(struct monitored *watch, const char *reason)
     snprintf(watch->energy_reason, sizeof watch->energy_reason, "%s", reason);
 }
 
+/* Returns the energy since the last power reading by the trapezoidal rule; NAN: unknown. */
+static double integrated_j(const struct monitored *watch, const struct reading *power, struct mono_time at)
+{
+    if (!watch->sensed || power->state != READING_OK)
+        return NAN;
+    return 0.5 * (watch->sensor_w + (double)power->value / mw_per_w) * mono_elapsed_s(watch->sensor_at, at);
+}
+
+static void keep_power(struct monitored *watch, const struct reading *power, struct mono_time at)
+{
+    if (power->state != READING_OK)
+        return;
+    watch->sensor_w = (double)power->value / mw_per_w;
+    watch->sensor_at = at;
+    watch->sensed = true;
+}
+
 /*
  * Takes the counter. Returns the mean power since the counter last changed, NAN while it has not:
  * a counter that is slower than its reader does not mean that the device draws nothing.
  */
-static double take_counter(struct monitored *watch, uint64_t counter_uj, struct mono_time at)
+static double take_counter(struct monitored *watch, const struct device_reading *reading, struct mono_time at)
 {
-    bool first = !watch->counted;
-    uint64_t before_uj = watch->counter_uj;
-    double elapsed_s = mono_elapsed_s(watch->counter_at, at);
-    uint64_t delta_uj;
+    const struct reading *most = &reading->values[QUANTITY_POWER_LIMIT_MAX];
+    struct counter *counter = &watch->counter;
+    uint64_t counter_uj = (uint64_t)reading->values[QUANTITY_ENERGY].value, before_uj = counter->total_uj;
+    bool first = !counter->known, moved = first || counter_uj != counter->value_uj;
+    double elapsed_s = mono_elapsed_s(watch->moved_at, at);
+    uint32_t resets = counter->resets;
 
-    if (!first && counter_uj == before_uj)
-        return NAN;
-    watch->counter_uj = counter_uj;
-    watch->counter_at = at;
-    watch->counted = true;
-    watch->source = watch->device->info.estimated ? "estimated" : "counter";
+    counter->modulus_uj = watch->device->info.energy_modulus_uj;
+    if (most->state == READING_OK)
+        counter->power_max_w = counter_power_max_w(most->value);
+    (void)counter_take(counter, at, counter_uj, integrated_j(watch, reading_power(reading), at));
     if (first)
+        watch->first_uj = counter->total_uj;
+    if (moved)
+        watch->moved_at = at;
+    watch->source = watch->device->info.estimated ? "estimated" : "counter";
+    if (counter->holes > 0)
+        snprintf(watch->energy_reason, sizeof watch->energy_reason, "the counter was reset");
+    else if (counter->total_uj > watch->first_uj || watch->readings == 0)
+        watch->energy_j = (double)(counter->total_uj - watch->first_uj) * j_per_uj;
+    else
+        snprintf(watch->energy_reason, sizeof watch->energy_reason, "the counter has not moved yet");
+    if (first || !moved || resets != counter->resets || !(elapsed_s > 0.0))
         return NAN;
-    if (!counter_delta_uj(watch->device->info.energy_modulus_uj, before_uj, counter_uj, &delta_uj)) {
-        lose_energy(watch, "the counter was reset");
-        return NAN;
-    }
-    watch->sum_j += (double)delta_uj / uj_per_j;
-    return elapsed_s > 0 ? (double)delta_uj / uj_per_j / elapsed_s : NAN;
+    return (double)(counter->total_uj - before_uj) * j_per_uj / elapsed_s;
 }
 
 /* Integrates the power of a device without a counter. */
 static void take_power(struct monitored *watch, const struct reading *power, struct mono_time at)
 {
-    double power_w = (double)power->value / mw_per_w;
     char reason[READING_REASON_MAX];
 
-    if (power->state != READING_OK) {
+    if (power->state == READING_OK) {
+        watch->source = "integrated";
         if (watch->sensed)
-            lose_energy(watch, "the power could not be read for a part of the time");
-        else
-            snprintf(watch->energy_reason, sizeof watch->energy_reason, "%s", reading_reason(power, reason));
-        return;
+            watch->sum_j += integrated_j(watch, power, at);
+        if (!watch->broken)
+            watch->energy_j = watch->sum_j;
+    } else if (watch->sensed) {
+        lose_energy(watch, "the power could not be read for a part of the time");
+    } else {
+        snprintf(watch->energy_reason, sizeof watch->energy_reason, "%s", reading_reason(power, reason));
     }
-    watch->source = "integrated";
-    if (watch->sensed)
-        watch->sum_j += 0.5 * (watch->sensor_w + power_w) * mono_elapsed_s(watch->sensor_at, at);
-    watch->sensor_w = power_w;
-    watch->sensor_at = at;
-    watch->sensed = true;
 }
 
 static void take_energy(struct monitored *watch, const struct device_reading *reading, double *out_mean_w)
@@ -76,23 +96,14 @@ static void take_energy(struct monitored *watch, const struct device_reading *re
     char reason[READING_REASON_MAX];
 
     watch->energy_j = NAN;
-    if (counter->state == READING_OK) {
-        *out_mean_w = take_counter(watch, (uint64_t)counter->value, at);
-    } else if (watch->counted) {
-        /* The counter's next reading includes what is missing now; until then the energy is not known. */
-        if (!watch->broken)
-            snprintf(watch->energy_reason, sizeof watch->energy_reason, "%s",
-                     reading_reason(counter, reason));
-        return;
-    } else {
+    if (counter->state == READING_OK)
+        *out_mean_w = take_counter(watch, reading, at);
+    else if (!watch->counter.known)
         take_power(watch, reading_power(reading), at);
-    }
-    if (watch->broken || !(watch->counted || watch->sensed))
-        return;
-    if (watch->sum_j > 0 || !watch->counted || watch->readings == 0)
-        watch->energy_j = watch->sum_j;
-    else
-        snprintf(watch->energy_reason, sizeof watch->energy_reason, "the counter has not moved yet");
+    else if (watch->counter.holes == 0)
+        /* The counter's next reading includes what is missing now; until then the energy is not known. */
+        snprintf(watch->energy_reason, sizeof watch->energy_reason, "%s", reading_reason(counter, reason));
+    keep_power(watch, reading_power(reading), at);
 }
 
 static void tell_power(struct monitored *watch, const struct device_reading *reading, double mean_w)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "device/device.h"
+#include "meter/counter.h"
 
 /*
  * One device over time, for `flyball monitor`: the newest reading, the energy since the first,
@@ -15,7 +16,8 @@
  *     monitored_init(&watch, device);
  *     monitored_take(&watch, &reading);
  *
- * The energy is the counter's difference. For a device without a counter, the power is integrated
+ * The energy is the counter's difference, without readings that it cannot have reached (meter/counter.h).
+ * For a device without a counter, the power is integrated
  * by the trapezoidal rule. For a device that counts energy but reports no power, the power is the
  * mean between two readings. Pure.
  */
@@ -32,13 +34,14 @@ struct monitored {
     const char *source; /* of the energy: "counter", "integrated", "estimated"; NULL not known */
     double history_w[MONITORED_HISTORY]; /* a ring; NAN if a power was not known */
     size_t history_count;                /* how many were ever written */
-    uint64_t counter_uj;                 /* at the last reading that had a counter */
-    struct mono_time counter_at;
-    double sensor_w; /* at the last reading that had a power */
+    struct counter counter;
+    uint64_t first_uj;         /* its total at the first reading that had a counter */
+    struct mono_time moved_at; /* of the last reading in which it had changed */
+    double sensor_w;           /* at the last reading that had a power */
     struct mono_time sensor_at;
-    bool counted, sensed; /* there was such a reading */
-    double sum_j;         /* the known part of the energy */
-    bool broken;          /* a part of it was lost */
+    bool sensed;  /* there was such a reading */
+    double sum_j; /* the known part of the energy of a device without a counter */
+    bool broken;  /* a part of it was lost */
 };
 
 void monitored_init(struct monitored *watch, const struct device *device);

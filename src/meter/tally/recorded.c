@@ -20,8 +20,10 @@ static const double gap_most_s = 30.0, gap_intervals = 5.0;
 struct course {
     bool known;  /* a reading was made, at at_s */
     double at_s; /* of that reading */
-    struct reading energy, power;
-    bool open; /* a window is open */
+    struct reading power;
+    struct counter counter;
+    struct counter_edge edge; /* of the last reading with a counter */
+    bool open;                /* a window is open */
     struct tally_window window;
 };
 
@@ -77,31 +79,47 @@ static int begin_window(struct courses *courses, const struct device_info *info,
     return course->window.node != NULL && course->window.uuid != NULL ? 0 : error_no_memory(out_error);
 }
 
-/* Returns the counter's rise in joules; NAN after a reset. */
-static double counted_j(const struct device_info *info, const struct reading *before,
-                        const struct reading *after, double elapsed_s)
+static struct reading power_of(const struct reading *values)
 {
-    uint64_t delta_uj;
-
-    if (!counter_delta_uj(info->energy_modulus_uj, (uint64_t)before->value, (uint64_t)after->value,
-                          &delta_uj) ||
-        (double)delta_uj * 1e-6 > COUNTER_POWER_MAX_W * fmax(elapsed_s, 1e-3))
-        return NAN;
-    return (double)delta_uj * 1e-6;
+    return values[QUANTITY_POWER_AVERAGE].state == READING_OK ? values[QUANTITY_POWER_AVERAGE]
+                                                              : values[QUANTITY_POWER_INSTANT];
 }
 
-/* Returns the energy since the previous reading; NAN: unknown. */
-static double energy_since(const struct recording *recording, const struct device_info *info,
-                           const struct course *course, const struct reading *energy,
+/* Returns the energy since the previous reading by the trapezoidal rule; NAN: unknown. */
+static double integrated_j(const struct recording *recording, const struct course *course,
                            const struct reading *power, double elapsed_s)
 {
     double gap_s = fmax(gap_most_s, gap_intervals * recording_interval_s(recording));
 
-    if (energy->state == READING_OK && course->energy.state == READING_OK)
-        return counted_j(info, &course->energy, energy, elapsed_s);
-    if (power->state == READING_OK && course->power.state == READING_OK && elapsed_s <= gap_s)
-        return 0.5e-3 * ((double)course->power.value + (double)power->value) * elapsed_s;
-    return NAN;
+    if (power->state != READING_OK || course->power.state != READING_OK || elapsed_s > gap_s)
+        return NAN;
+    return 0.5e-3 * ((double)course->power.value + (double)power->value) * elapsed_s;
+}
+
+/* Returns the energy since the previous reading; NAN: unknown. */
+static double energy_since(const struct recording *recording, const struct device_info *info,
+                           struct course *course, const struct reading *values, int64_t t_ns,
+                           double elapsed_s)
+{
+    const struct reading *energy = &values[QUANTITY_ENERGY], *most = &values[QUANTITY_POWER_LIMIT_MAX];
+    struct reading power = power_of(values);
+    double filled_j = integrated_j(recording, course, &power, elapsed_s);
+    struct counter_edge before = course->edge;
+
+    if (energy->state != READING_OK) {
+        course->edge.known = false;
+        return before.known ? NAN : filled_j;
+    }
+    course->counter.modulus_uj = info->energy_modulus_uj;
+    if (most->state == READING_OK)
+        course->counter.power_max_w = counter_power_max_w(most->value);
+    course->edge =
+        counter_take(&course->counter, (struct mono_time){t_ns}, (uint64_t)energy->value, filled_j);
+    if (!before.known)
+        return filled_j;
+    return before.holes == course->edge.holes
+               ? (double)(int64_t)(course->edge.total_uj - before.total_uj) * 1e-6
+               : NAN;
 }
 
 /* Adds the part of the stretch that lies within the period. */
@@ -120,33 +138,25 @@ static int add(struct courses *courses, const struct device_info *info, struct c
     return code;
 }
 
-static struct reading power_of(const struct reading *values)
-{
-    return values[QUANTITY_POWER_AVERAGE].state == READING_OK ? values[QUANTITY_POWER_AVERAGE]
-                                                              : values[QUANTITY_POWER_INSTANT];
-}
-
 static int visit(void *context, const struct recording *recording, size_t device, int64_t t_ns,
                  const struct reading *values, struct fly_error *out_error)
 {
     struct courses *courses = context;
     struct course *course = &courses->devices[device];
     const struct device_info *info = recording_device(recording, device);
-    struct reading energy = values[QUANTITY_ENERGY], power = power_of(values);
     double at_s = (double)recording_date(recording).ns / ns_per_s + (double)t_ns / ns_per_s;
-    double energy_j = NAN;
+    double energy_j = energy_since(recording, info, course, values, t_ns, at_s - course->at_s);
     int code = 0;
 
-    if (course->known)
-        energy_j = energy_since(recording, info, course, &energy, &power, at_s - course->at_s);
+    if (!course->known)
+        energy_j = NAN;
     if (isnan(energy_j))
         code = end_window(courses->recorded, course, out_error);
     else
         code = add(courses, info, course, at_s, energy_j, out_error);
     course->known = true;
     course->at_s = at_s;
-    course->energy = energy;
-    course->power = power;
+    course->power = power_of(values);
     return code;
 }
 

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "device/device.h"
+#include "meter/counter.h"
 
 /*
  * The energy of one device, as a total that goes on over restarts of the daemon, the driver and the
@@ -14,9 +15,10 @@
  *     watch_total_resume(&total, &saved);                  once, if something was saved
  *     delta_uj = watch_total_take(&total, &info, &reading);    with each reading
  *
- * With an energy counter the total is the sum of its differences. If the counter fell, the driver was
- * loaded anew: what it shows was drawn since then, and is added unless no device could have drawn
- * that much. Without a counter, power is integrated by the trapezoidal rule.
+ * With an energy counter the total is the sum of its differences; readings that the device cannot have
+ * reached are left out (meter/counter.h). If the counter fell, the driver was loaded again: what it
+ * shows was drawn since then. Where no device could have drawn that much, the power that was read fills
+ * the gap. Without a counter, power is integrated by the trapezoidal rule.
  *
  * Energy between two readings more than WATCH_GAP_S apart is also counted as unobserved: the total
  * knows it, and nobody saw who drew it. Without a counter the energy of such a gap is unknown; it is
@@ -24,18 +26,20 @@
  *
  * Plain values, no locks. Energies are whole microjoules, so sums are exact.
  */
-enum { WATCH_GAP_S = 5, WATCH_MOST_W = 3000 /* no device draws more */ };
+enum { WATCH_GAP_S = 5 };
 
 struct watch_total {
     int64_t energy_uj;     /* all that is known, the unobserved part included */
     int64_t unobserved_uj; /* of it */
     double unknown_s;      /* gaps whose energy is unknown */
-    uint64_t resets;       /* how often the counter fell */
+    uint64_t resets;       /* how often the counter fell, rose or came back as no device makes it */
     bool counts;           /* the last reading had a counter, whose value this is: */
     uint64_t counter_uj;
     bool resumed; /* the counter's value is of a daemon before this one */
-    bool powered; /* the last reading had a power, without a counter: */
-    double power_w;
+    struct counter counter;
+    int64_t ahead_uj;    /* counted, and taken back by a later reading: energy to come is held against it */
+    bool powered;        /* the last reading had a power, without a counter */
+    double power_w;      /* of the last reading; NAN: it had none */
     double part_uj;      /* less than a microjoule, left over by the integral */
     struct mono_time at; /* of the last reading; 0: there was none */
 };
