@@ -149,7 +149,8 @@ static double summed_j(struct fake_device *fake, double t_s)
 
 static int64_t energy_uj(struct fake_device *fake, double t_s)
 {
-    double at_s = floor((t_s - fake->counter_phase_s) / fake->counter_period_s) * fake->counter_period_s +
+    double until_s = fake->stuck_s > 0.0 ? fmin(t_s, fake->stuck_s) : t_s;
+    double at_s = floor((until_s - fake->counter_phase_s) / fake->counter_period_s) * fake->counter_period_s +
                   fake->counter_phase_s;
     double energy_j = fake->counter_from_power ? summed_j(fake, at_s) : fake_load_energy_j(fake->load, at_s);
 

@@ -46,6 +46,7 @@ struct fake_device {
     /* Faults. */
     enum reading_state energy_state, power_state, other_state; /* READING_NOT_READ: no fault */
     double reset_s;                                            /* > 0: when the counter starts again from 0 */
+    double stuck_s;                                            /* > 0: when the counter moves no more */
     double lost_s;                                             /* > 0: when the device is gone for good */
     int64_t utilization, throttle, temperature_c;
     /* Sums of the power readings so far, if the counter is made from them. */

@@ -95,6 +95,85 @@ static void test_faults(void **state)
     }
 }
 
+/* What was measured of a device before it was lost is kept, and is no figure of the whole window. */
+static void test_least_energy(void **state)
+{
+    for (int counts = 0; counts < 2; counts++) {
+        struct meter_fixture fixture;
+        struct fly_device_energy energy;
+
+        (void)state;
+        fixture_set_up(&fixture, counts ? &fixture_counting : &fixture_sensing, 1);
+        fixture.fakes[0].lost_s = 13.0;
+        fixture_open(&fixture, 0);
+        energy = fixture_measure(&fixture, 8.0);
+        assert_int_equal(energy.source, FLY_ENERGY_UNAVAILABLE);
+        assert_true(isnan(energy.energy_j) && energy.least_time_s > 0.0 && energy.least_time_s < 8.0);
+        check_close(energy.least_energy_j, 100.0 * energy.least_time_s, 0.05);
+        check_contains(energy.note, "not read after");
+        energy = fixture_measure(&fixture, 2.0);
+        assert_true(isnan(energy.least_energy_j));
+        fixture_tear_down(&fixture);
+    }
+}
+
+/* A counter that does not move while power is drawn is not believed, from wherever it stopped. */
+static void test_counter_stands_still(void **state)
+{
+    static const double stuck_s[] = {1.0, 12.0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(stuck_s); i++) {
+        struct meter_fixture fixture;
+        struct fly_device_energy energy;
+
+        fixture_set_up(&fixture, &fixture_counting, 1);
+        fixture.fakes[0].stuck_s = stuck_s[i];
+        fixture_open(&fixture, 0);
+        energy = fixture_measure(&fixture, 20.0);
+        assert_int_equal(energy.source, FLY_ENERGY_INTEGRATED);
+        fixture_check_truth(&energy, 2000.0);
+        check_contains(energy.note, "the counter stood still");
+        assert_true(energy.disagree);
+        fixture_tear_down(&fixture);
+    }
+}
+
+/* What no device can have is not known, and is in no mean. */
+static void test_impossible_values(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_device_energy energy;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 1);
+    fixture.fakes[0].utilization = 4294967294;
+    fixture.fakes[0].temperature_c = 65535;
+    fixture_open(&fixture, 0);
+    energy = fixture_measure(&fixture, 5.0);
+    fixture_check_truth(&energy, 500.0);
+    assert_true(isnan(energy.idle_share) && isnan(energy.temperature_max_c));
+    fixture_tear_down(&fixture);
+}
+
+/* Where counter and power differ, the interval of the one that is chosen holds the other. */
+static void test_interval_holds_both(void **state)
+{
+    struct meter_fixture fixture;
+    struct fly_device_energy energy;
+
+    (void)state;
+    fixture_set_up(&fixture, &fixture_counting, 1);
+    fixture.fakes[0].counter_gain = 1.5;
+    fixture_open(&fixture, 0);
+    energy = fixture_measure(&fixture, 20.0);
+    assert_int_equal(energy.source, FLY_ENERGY_COUNTER);
+    assert_true(energy.disagree);
+    fixture_check_truth(&energy, 2000.0);
+    fixture_check_truth(&energy, 3000.0);
+    fixture_tear_down(&fixture);
+}
+
 /* A counter that fails at a window's end only: sampled power steps in, and the note says so. */
 static void test_counter_fails_late(void **state)
 {
@@ -220,6 +299,10 @@ int main(void)
         cmocka_unit_test(test_wraps),
         cmocka_unit_test(test_reset),
         cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_least_energy),
+        cmocka_unit_test(test_counter_stands_still),
+        cmocka_unit_test(test_impossible_values),
+        cmocka_unit_test(test_interval_holds_both),
         cmocka_unit_test(test_counter_fails_late),
         cmocka_unit_test(test_silence_at_the_end),
         cmocka_unit_test(test_hole),

@@ -85,7 +85,10 @@ static struct fly_measurement make_measurement(const char *name)
                                             400,
                                             25,
                                             "",
-                                            100.25};
+                                            100.25,
+                                            unknown,
+                                            unknown,
+                                            false};
     devices[1] = (struct fly_device_energy){FLY_ENERGY_UNAVAILABLE,
                                             unknown,
                                             unknown,
@@ -104,7 +107,10 @@ static struct fly_measurement make_measurement(const char *name)
                                             unknown,
                                             0,
                                             "it is \"lost\", gone",
-                                            unknown};
+                                            unknown,
+                                            60.5,
+                                            1.5,
+                                            false};
     devices[2] = devices[0];
     devices[2].source = FLY_ENERGY_ESTIMATED;
     return measured;
@@ -126,11 +132,12 @@ static const struct {
      "error,"
      "time_s,mean_power_w,integral_j,counter_j,idle_share,idle_energy_share,capped_share,heat_share,brake_"
      "share,"
-     "temperature_max_c,limit_w,samples,note\n",
+     "temperature_max_c,limit_w,least_energy_j,least_time_s,samples,note\n",
      "flyball.window.csv/2,1700000000.25,epoch,2.5,GPU,0,\"A \"\"big\"\" GPU, "
      "new\",GPU-a,,counter,100.5,0.25,"
-     "0.05,2.5,40.2,101,100.25,0.5,0.25,1,0,,60,400,25,\n"
-     "flyball.window.csv/2,1700000000.25,epoch,2.5,GPU,1,GPU??,GPU-b,,unavailable,,,,2.5,,,,,,,,,,,0,"
+     "0.05,2.5,40.2,101,100.25,0.5,0.25,1,0,,60,400,,,25,\n"
+     "flyball.window.csv/"
+     "2,1700000000.25,epoch,2.5,GPU,1,GPU??,GPU-b,,unavailable,,,,2.5,,,,,,,,,,,60.5,1.5,0,"
      "\"it is \"\"lost\"\", gone\"\n"
      "flyball.window.csv/2,1700000000.25,epoch,2.5,CPU,0,package-0,cpu-0,,estimated,"},
     {FLY_RECORD_JSON, "a\tb", "",

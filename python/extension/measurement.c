@@ -46,6 +46,10 @@ static const struct table_field figures[] = {
     FIGURE(clock_mhz, TABLE_REAL, "mean GPU clock, MHz"),
     FIGURE(temperature_max_c, TABLE_REAL, "highest temperature, degrees Celsius"),
     FIGURE(limit_w, TABLE_REAL, "W: the power limit at the end"),
+    FIGURE(least_energy_j, TABLE_REAL,
+           "J: what a device had used that stopped answering, whose energy_j is therefore None"),
+    FIGURE(least_time_s, TABLE_REAL, "s until then"),
+    FIGURE(disagree, TABLE_FLAG, "whether counter and sampled power differ by more than both may be off"),
     FIGURE(samples, TABLE_COUNT, "samples behind the shares"),
     FIGURE(note, TABLE_TEXT, "why there is no figure, or what to know of it; '' for nothing"),
 #undef FIGURE

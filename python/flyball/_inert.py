@@ -74,7 +74,7 @@ DeviceEnergy = _figures(
     "DeviceEnergy",
     4,
     "device source energy_j uncertainty_j gain_error time_s mean_power_w integral_j counter_j idle_share idle_energy_share capped_share "
-    "heat_share brake_share held_share clock_mhz temperature_max_c limit_w samples note",
+    "heat_share brake_share held_share clock_mhz temperature_max_c limit_w least_energy_j least_time_s disagree samples note",
     "What one device did in a window. A figure that is not known is None.",
 )
 Sample = _figures("Sample", 5, "unix_s power_w power_average_w energy_j temperature_c", "What a device said at one moment.")

@@ -96,6 +96,33 @@ void device_list_close(struct device_list *list)
     list->free_played = NULL;
 }
 
+/*
+ * Between which values a quantity of any device lies. Drivers were seen to give 4294967294 % and the watts
+ * of a power station. Quantities without a row may have any value from 0.
+ */
+static const struct {
+    int64_t least, most;
+} possible[QUANTITY_COUNT] = {
+    [QUANTITY_POWER_INSTANT] = {0, 20000000},       [QUANTITY_POWER_AVERAGE] = {0, 20000000},
+    [QUANTITY_POWER_LIMIT] = {0, 20000000},         [QUANTITY_POWER_LIMIT_ENFORCED] = {0, 20000000},
+    [QUANTITY_POWER_LIMIT_DEFAULT] = {0, 20000000}, [QUANTITY_POWER_LIMIT_MIN] = {0, 20000000},
+    [QUANTITY_POWER_LIMIT_MAX] = {0, 20000000},     [QUANTITY_CLOCK_GPU] = {0, 20000},
+    [QUANTITY_CLOCK_GPU_MAX] = {0, 20000},          [QUANTITY_CLOCK_MEMORY] = {0, 50000},
+    [QUANTITY_TEMPERATURE] = {-100, 300},           [QUANTITY_UTILIZATION] = {0, 100},
+    [QUANTITY_UTILIZATION_MEMORY] = {0, 100},       [QUANTITY_POWER_MODULE] = {0, 100000000},
+};
+
+static void refuse_impossible(struct reading *values)
+{
+    for (int i = 0; i < QUANTITY_COUNT; i++) {
+        bool bounded = possible[i].most > 0;
+
+        if (values[i].state == READING_OK &&
+            (values[i].value < possible[i].least || (bounded && values[i].value > possible[i].most)))
+            values[i] = (struct reading){.state = READING_IMPOSSIBLE};
+    }
+}
+
 void device_read(const struct device *device, const struct clock *clock, quantity_set wanted,
                  struct device_reading *out_reading)
 {
@@ -103,6 +130,7 @@ void device_read(const struct device *device, const struct clock *clock, quantit
     out_reading->before = clock->now(clock->state);
     device->backend->read(device, wanted, out_reading->values);
     out_reading->after = clock->now(clock->state);
+    refuse_impossible(out_reading->values);
 }
 
 quantity_set device_offers(const struct device *device, const struct clock *clock)

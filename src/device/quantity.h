@@ -125,7 +125,8 @@ enum throttle_reason {
     X(DENIED, "no_permission", "permission is missing")                     \
     X(LOST, "device_lost", "the device is gone")                            \
     X(ENDED, "recording_ended", "the recording has ended")                  \
-    X(FAILED, "failed", "the driver reported an error")
+    X(FAILED, "failed", "the driver reported an error")                     \
+    X(IMPOSSIBLE, "impossible_value", "the driver gave a value that no device has")
 
 #define READING_ENUM(name, word, clause) READING_##name,
 enum reading_state { READING_MAP(READING_ENUM) READING_STATE_COUNT };

@@ -105,6 +105,14 @@ static void take_power(struct account *account, struct mono_time at, double powe
     }
 }
 
+/* Returns whether the board can draw that much; a reading of more is left out, like one that was not made. */
+static bool can_be(const struct account *account, const struct reading *power)
+{
+    double most_w = account->counter.power_max_w;
+
+    return !(most_w > 0.0) || (double)power->value * 1e-3 <= most_w;
+}
+
 /* Power comes first: the integral fills the gap of a counter that was reset. */
 static struct account_edge take(struct account *account, const struct device_reading *reading)
 {
@@ -115,7 +123,7 @@ static struct account_edge take(struct account *account, const struct device_rea
 
     if (power->state != READING_NOT_READ)
         account->power_state = power->state;
-    if (power->state == READING_OK)
+    if (power->state == READING_OK && can_be(account, power))
         take_power(account, edge.at, (double)power->value * 1e-3);
     now = integral_edge(&account->integral, edge.at);
     if (energy->state != READING_NOT_READ)
@@ -259,6 +267,8 @@ static void take_sample(struct account *account, const struct device_reading *re
                     energy_j);
     else if (wanted_of(reading->values) != 0)
         account->wanted = wanted_of(reading->values);
+    if (power->state == READING_OK || edge.counter.known)
+        account->good = edge;
     account->sampled = true;
     account->sampled_at = edge.at;
     account->sampled_counter = edge.counter;
@@ -357,6 +367,7 @@ static void tell_window(struct account *account, uint32_t mark, const struct dev
 
     out_window->end = take(account, reading);
     out_window->mark = account->marks[mark];
+    out_window->good = account->good;
     length_s = mono_elapsed_s(out_window->mark.begin.at, out_window->end.at);
     out_window->sensing = account->sensing;
     out_window->counter_late = counter_lag_is_late(&account->lag);

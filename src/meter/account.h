@@ -54,6 +54,7 @@ struct account_mark {
 struct account_window {
     struct account_mark mark;
     struct account_edge end;
+    struct account_edge good; /* the last sample with an energy; before the begin: there was none since */
     struct sensing sensing;
     double counter_period_s; /* as stated, or longer if readings show that */
     bool counter_late;       /* it sums averages, see counter_lag.h; `sensing` has its lag */
@@ -86,6 +87,7 @@ struct account {
     struct mono_time sampled_at;
     struct integral_edge sampled_integral;
     struct counter_edge sampled_counter;
+    struct account_edge good; /* the last sample with an energy */
     enum reading_state energy_state, power_state;
     quantity_set wanted; /* to be read at a window's edge */
     struct account_mark *marks;

@@ -8,10 +8,10 @@
         SHAPE_AT(fly_device_energy, name), TOLD_NUMBER \
     }
 const struct shape_field device_figures[DEVICE_FIGURES] = {
-    FIGURE(energy_j),          FIGURE(uncertainty_j), FIGURE(gain_error), FIGURE(time_s),
-    FIGURE(mean_power_w),      FIGURE(integral_j),    FIGURE(counter_j),  FIGURE(idle_share),
-    FIGURE(idle_energy_share), FIGURE(capped_share),  FIGURE(heat_share), FIGURE(brake_share),
-    FIGURE(temperature_max_c), FIGURE(limit_w),
+    FIGURE(energy_j),          FIGURE(uncertainty_j), FIGURE(gain_error),     FIGURE(time_s),
+    FIGURE(mean_power_w),      FIGURE(integral_j),    FIGURE(counter_j),      FIGURE(idle_share),
+    FIGURE(idle_energy_share), FIGURE(capped_share),  FIGURE(heat_share),     FIGURE(brake_share),
+    FIGURE(temperature_max_c), FIGURE(limit_w),       FIGURE(least_energy_j), FIGURE(least_time_s),
 };
 
 double device_figure_of(const struct fly_device_energy *energy, const struct shape_field *figure)

@@ -10,7 +10,7 @@
  * The figures of struct fly_device_energy as members named with their unit, for code that writes
  * all of them.
  */
-enum { DEVICE_FIGURES = 14 };
+enum { DEVICE_FIGURES = 16 };
 extern const struct shape_field device_figures[DEVICE_FIGURES];
 
 /* Returns NAN if the figure is unknown. */

@@ -36,6 +36,8 @@ void verdict_unknown(struct fly_device_energy *out_energy, const char *note)
         .clock_mhz = NAN,
         .temperature_max_c = NAN,
         .limit_w = NAN,
+        .least_energy_j = NAN,
+        .least_time_s = NAN,
     };
     snprintf(out_energy->note, sizeof out_energy->note, "%s", note);
 }
@@ -152,7 +154,8 @@ static struct figure choose(const struct account_window *window, const struct fi
     return fused.known && (fused.half_j < plain->half_j || plain->half_j >= plain->energy_j) ? fused : *plain;
 }
 
-/* Notes if a counter and an integral differ by more than both may be off. */
+/* If a counter and an integral differ by more than both may be off, the interval holds both, and the note
+ * says so. */
 static void compare(const struct figure *counter, const struct figure *integral,
                     struct fly_device_energy *out)
 {
@@ -161,6 +164,8 @@ static void compare(const struct figure *counter, const struct figure *integral,
 
     if (!differ(counter, integral, out->samples))
         return;
+    out->disagree = true;
+    out->uncertainty_j = fmax(out->uncertainty_j, fabs(apart_j));
     snprintf(text, sizeof text, "sampled power gives %+.1f %% against the counter, more than both may be off",
              100.0 * apart_j / counter->energy_j);
     note(out, text);
@@ -225,6 +230,47 @@ static bool prefers_integral(const struct account_window *window, const struct f
     return prefers;
 }
 
+/* A counter that has not moved for long, while power was drawn, has stopped: then the power tells more. */
+static bool stands_still(const struct device_info *info, const struct account_window *window,
+                         const struct figure *counter, const struct figure *integral,
+                         struct fly_device_energy *out)
+{
+    const struct counter_edge *end = &window->end.counter;
+    double still_s = fmin(end->age_low_s, out->time_s);
+    bool still = still_s >= still_periods * window->counter_period_s && !info->estimated &&
+                 differ(counter, integral, out->samples);
+
+    if (still) {
+        note(out, "the counter stood still");
+        out->disagree = true;
+    }
+    return still;
+}
+
+/* What was measured before the device stopped answering is kept. */
+static void tell_least(const struct account_window *window, struct fly_device_energy *out)
+{
+    struct account_window known = *window;
+    double time_s = mono_elapsed_s(window->mark.begin.at, window->good.at);
+    struct figure figure;
+    char text[FLY_METER_TEXT_MAX];
+
+    bool lost = window->end.energy_state == READING_LOST || window->end.power_state == READING_LOST;
+
+    if (!(time_s > 0.0) || window->end.counter.known || (window->end.integral.known && !lost))
+        return;
+    known.end = window->good;
+    figure = figure_by_counter(&known, time_s);
+    if (!figure.known)
+        figure = figure_by_integral(&known, time_s);
+    if (!figure.known || !(figure.energy_j > 0.0))
+        return;
+    out->least_energy_j = figure.energy_j;
+    out->least_time_s = time_s;
+    snprintf(text, sizeof text, "not read after %.1f s", time_s);
+    note(out, text);
+}
+
 static void tell_energy(const struct device_info *info, const struct account_window *window,
                         struct fly_device_energy *out)
 {
@@ -242,7 +288,8 @@ static void tell_energy(const struct device_info *info, const struct account_win
         out->integral_j = integral.energy_j;
     if (counter.known)
         out->counter_j = counter.energy_j;
-    counts = counter.known && !prefers_integral(window, &counter, &integral, out);
+    counts = counter.known && !stands_still(info, window, &counter, &integral, out) &&
+             !prefers_integral(window, &counter, &integral, out);
     if (counts) {
         counter = choose(window, &counter, &integral, out, &why);
         counts = !needs_integral(info, window, &counter, &integral, out);
@@ -277,8 +324,10 @@ void verdict_give(const struct device_info *info, const struct account_window *w
     if (window->end.power_limit.state == READING_OK)
         out_energy->limit_w = (double)window->end.power_limit.value * 1e-3;
     tell_shares(&mark->begin.shares, &window->end.shares, out_energy);
-    if (out_energy->time_s > 0.0)
+    if (out_energy->time_s > 0.0) {
         tell_energy(info, window, out_energy);
-    else
+        if (out_energy->source == FLY_ENERGY_UNAVAILABLE)
+            tell_least(window, out_energy);
+    } else
         note(out_energy, "the window has no length");
 }

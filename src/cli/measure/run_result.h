@@ -41,10 +41,11 @@ struct run_result {
 /* Sums over the devices that this run counts. */
 struct run_totals {
     double energy_j;
-    double uncertainty_j; /* of those with a bound: the bounds' sum, since their errors may have one cause */
-    size_t devices;       /* in the sum */
-    size_t without_bound; /* of those */
-    size_t unavailable;   /* without a figure, though this run would count them */
+    double uncertainty_j;  /* of those with a bound: the bounds' sum, since their errors may have one cause */
+    double least_energy_j; /* besides: the known parts of devices that stopped answering */
+    size_t devices;        /* in the sum */
+    size_t without_bound;  /* of those */
+    size_t unavailable;    /* without a figure, though this run would count them */
     size_t emulated, estimated; /* among those in the sum: nothing was measured */
     size_t elsewhere;           /* counted by others */
     double idle_share;          /* shares of the GPUs' time: means over GPUs for which they are known */

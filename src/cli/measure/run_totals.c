@@ -29,6 +29,7 @@ static void add_device(const struct device_info *info, const struct fly_device_e
         totals->elsewhere++;
     } else if (!isfinite(energy->energy_j)) {
         totals->unavailable++;
+        totals->least_energy_j += isfinite(energy->least_energy_j) ? energy->least_energy_j : 0.0;
     } else {
         totals->devices++;
         totals->emulated += info->emulated;

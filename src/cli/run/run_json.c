@@ -63,6 +63,7 @@ static const struct shape figures_shape = {
     .size = sizeof(struct fly_device_energy), .fields = device_figures, .count = DEVICE_FIGURES};
 
 static const struct shape_field behind_rows[] = {
+    {SHAPE_AT_AS("sources_disagree", fly_device_energy, disagree), TOLD_BOOL},
     {SHAPE_AT(fly_device_energy, samples), TOLD_U64},
     {SHAPE_AT(fly_device_energy, note), TOLD_ANY_CHARS(fly_device_energy, note)},
 };

@@ -113,13 +113,14 @@ static void fill_line(const struct run_result *result, size_t device, struct lin
 {
     const struct device_info *info = &result->list->devices[device].info;
     const struct fly_device_energy *energy = &result->measured.devices[device];
-    bool known = isfinite(energy->energy_j);
+    bool known = isfinite(energy->energy_j), least = isfinite(energy->least_energy_j);
     char text[AMOUNT_MAX];
 
     snprintf(line->cells[0], NOTE_MAX, "%s %u", device_kind_name(info->kind), info->index);
-    snprintf(line->cells[1], NOTE_MAX, "%s",
-             known ? amount_energy(energy->energy_j, energy->uncertainty_j, amount_plus_minus(), text)
-                   : "unavailable");
+    snprintf(line->cells[1], NOTE_MAX, "%s%s", least ? "at least " : "",
+             known   ? amount_energy(energy->energy_j, energy->uncertainty_j, amount_plus_minus(), text)
+             : least ? amount_energy(energy->least_energy_j, NAN, amount_plus_minus(), text)
+                     : "unavailable");
     snprintf(line->cells[2], NOTE_MAX, "%s", known ? amount_power(energy->mean_power_w, text) : "");
     snprintf(line->cells[3], NOTE_MAX, "%s", known ? fly_energy_source_name(energy->source) : "");
     put_note(result, device, line->cells[4]);
@@ -236,7 +237,11 @@ static void put_sum(const struct run_result *result, const struct run_totals *to
     bool bounded = totals->devices > totals->without_bound;
     char text[AMOUNT_MAX];
 
-    if (totals->devices > 0)
+    if (totals->least_energy_j > 0.0)
+        buffer_printf(
+            out, "  counted   at least %s",
+            amount_energy(totals->energy_j + totals->least_energy_j, NAN, amount_plus_minus(), text));
+    else if (totals->devices > 0)
         buffer_printf(out, "  counted   %s",
                       amount_energy(totals->energy_j, bounded ? totals->uncertainty_j : NAN,
                                     amount_plus_minus(), text));
@@ -254,7 +259,8 @@ static void put_sum(const struct run_result *result, const struct run_totals *to
     if (totals->estimated > 0)
         buffer_printf(out, ", %s of it estimated", totals->estimated == totals->devices ? "all" : "a part");
     if (totals->unavailable > 0)
-        buffer_printf(out, ", without %zu that %s unavailable", totals->unavailable,
+        buffer_printf(out, ", %s %zu that %s unavailable",
+                      totals->least_energy_j > 0.0 ? "with a part of" : "without", totals->unavailable,
                       totals->unavailable == 1 ? "is" : "are");
     buffer_puts(out, "\n  not included: ");
     for (size_t i = 0; i < count; i++)
