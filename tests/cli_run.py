@@ -12,6 +12,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -449,6 +450,10 @@ def test_csv_gathers_runs():
     for row in csv.DictReader(lines):
         tap.equal(row["window_name"], "sleep")
         tap.equal(float(row["elapsed_time"]) >= 0.2 and float(row["gpu1_energy"]) > 0, True, row)
+    before = path.read_text()
+    full = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, resource.RLIM_INFINITY))}
+    result = run(["sleep", "0.2"], *GPUS, "--csv", str(path), environment=EMULATED, **full)
+    tap.equal(path.read_text(), before, f"a whole line or none: {result.stderr.decode()}")
     path.write_text("something,else\n")
     result = run(["sh", "-c", "echo started; exit 3"], *GPUS, "--csv", str(path), environment=EMULATED)
     tap.equal((result.returncode, result.stdout, path.read_text()), (65, b"", "something,else\n"))

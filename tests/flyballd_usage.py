@@ -8,6 +8,7 @@ import json
 import os
 import pwd
 import re
+import resource
 import signal
 import subprocess
 import urllib.error
@@ -245,6 +246,31 @@ def test_no_disk():
         finally:
             with contextlib.suppress(OSError):
                 ENDED.rmdir()
+    node_machine.clean()
+
+
+def test_half_a_disk():
+    """Where a record does not fit, none of it is written; later it is."""
+    with power_machine.machine(), machine() as daemon:
+        def limit(most):
+            resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (most, hard))
+
+        hard = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE)[1]
+        ends = []
+        for _ in range(2):
+            with training() as process:
+                row_of(daemon, process.pid)
+                ends.append(process.pid)
+            if len(ends) == 1:
+                serve_machine.until(lambda: ENDED.exists() and ENDED.stat().st_size > 0, "the first is on record")
+                before = ENDED.read_bytes()
+                limit(len(before) + 40)
+        daemon.said("who used the GPUs is not recorded")
+        tap.equal(ENDED.read_bytes(), before, "whole lines alone")
+        limit(hard)
+        daemon.said("who used the GPUs is recorded again")
+        serve_machine.until(lambda: {line.get("pid") for line in lines(ENDED)} >= set(ends), "both are on record")
+        tap.equal(daemon.stop(), 0, "".join(daemon.talk))
     node_machine.clean()
 
 

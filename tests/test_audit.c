@@ -2,10 +2,13 @@
 /* The audit log: each line is one JSON object, whatever clients call themselves. */
 #include "test.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,9 +75,9 @@ static void test_line(void **state)
     json_t *json;
 
     (void)state;
-    assert_int_equal(audit_open(path, &audit, NULL), 0);
-    audit_write(audit, &event);
-    audit_write(audit, &(struct audit_event){.what = AUDIT_GRANT, .code = FLY_EPERM, .why = "no"});
+    assert_int_equal(audit_open(path, false, &audit, NULL), 0);
+    audit_write(audit, &event, NULL);
+    audit_write(audit, &(struct audit_event){.what = AUDIT_GRANT, .code = FLY_EPERM, .why = "no"}, NULL);
     assert_int_equal(audit_lost(audit), 0);
     audit_close(audit);
     assert_int_equal(stat(path, &status), 0);
@@ -108,8 +111,8 @@ static void test_harmless(void **state)
     int byte;
 
     (void)state;
-    assert_int_equal(audit_open(path, &audit, NULL), 0);
-    audit_write(audit, &(struct audit_event){.what = AUDIT_END, .holder = &holder});
+    assert_int_equal(audit_open(path, false, &audit, NULL), 0);
+    audit_write(audit, &(struct audit_event){.what = AUDIT_END, .holder = &holder}, NULL);
     audit_close(audit);
     file = fopen(path, "r");
     assert_non_null(file);
@@ -126,12 +129,12 @@ static void test_reopen(void **state)
     json_t *json;
 
     (void)state;
-    assert_int_equal(audit_open(path, &audit, NULL), 0);
-    audit_write(audit, &event);
+    assert_int_equal(audit_open(path, false, &audit, NULL), 0);
+    audit_write(audit, &event, NULL);
     assert_int_equal(rename(path, aside), 0);
-    audit_write(audit, &event);
+    audit_write(audit, &event, NULL);
     assert_int_equal(audit_reopen(audit, NULL), 0);
-    audit_write(audit, &event);
+    audit_write(audit, &event, NULL);
     audit_close(audit);
     json = line_of(aside, 1);
     assert_non_null(json);
@@ -140,17 +143,17 @@ static void test_reopen(void **state)
     assert_non_null(json);
     json_decref(json);
     assert_null(line_of(path, 1));
-    assert_int_equal(audit_open("/nowhere/at/all", &audit, &error), FLY_EWRITE);
-    assert_int_equal(audit_open(NULL, &audit, NULL), 0);
+    assert_int_equal(audit_open("/nowhere/at/all", false, &audit, &error), FLY_EWRITE);
+    assert_int_equal(audit_open(NULL, false, &audit, NULL), 0);
     assert_null(audit);
-    audit_write(audit, &event);
+    audit_write(audit, &event, NULL);
     audit_close(audit);
 }
 
 static void *write_many(void *audit)
 {
     for (int i = 0; i < LINES; i++)
-        audit_write(audit, &(struct audit_event){.what = AUDIT_TURN, .gpu = "GPU-1", .to = "1"});
+        audit_write(audit, &(struct audit_event){.what = AUDIT_TURN, .gpu = "GPU-1", .to = "1"}, NULL);
     return NULL;
 }
 
@@ -161,7 +164,7 @@ static void test_threads(void **state)
     json_t *json;
 
     (void)state;
-    assert_int_equal(audit_open(path, &audit, NULL), 0);
+    assert_int_equal(audit_open(path, false, &audit, NULL), 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, write_many, audit), 0);
     for (int i = 0; i < 20; i++)
@@ -225,12 +228,14 @@ static void test_lost_of_a_file(void **state)
 
     (void)state;
     assert_int_equal(audit_past_lost(path, lost, 2), 0);
-    assert_int_equal(audit_open(path, &audit, NULL), 0);
+    assert_int_equal(audit_open(path, false, &audit, NULL), 0);
     for (int i = 0; i < 3; i++) {
         const char *ids[] = {"one", "two", "one"};
 
-        audit_write(audit, &(struct audit_event){
-                               .what = i < 2 ? AUDIT_GRANT : AUDIT_END, .holder = &holder, .lease = ids[i]});
+        audit_write(audit,
+                    &(struct audit_event){
+                        .what = i < 2 ? AUDIT_GRANT : AUDIT_END, .holder = &holder, .lease = ids[i]},
+                    NULL);
     }
     audit_close(audit);
     assert_int_equal(audit_past_lost(path, lost, 2), 1);
@@ -243,12 +248,94 @@ static void test_lost_of_a_file(void **state)
     assert_int_equal(audit_past_lost(aside, lost, 2), 0);
 }
 
+static long size_of(const char *file_path)
+{
+    struct stat status;
+
+    assert_int_equal(stat(file_path, &status), 0);
+    return (long)status.st_size;
+}
+
+static void allow(long bytes)
+{
+    struct rlimit limit;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes < 0 ? limit.rlim_max : (rlim_t)bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* Whatever room there is: a line is there whole or not at all, and later one says how many are missing. */
+static void test_no_room(void **state)
+{
+    const struct audit_event event = {.what = AUDIT_TURN, .gpu = "GPU-1", .to = "1"};
+    struct fly_error error;
+
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    for (long room = 0; room < 300; room += 7) {
+        struct audit *audit;
+        json_t *json;
+        long before;
+
+        unlink(path);
+        assert_int_equal(audit_open(path, room % 2 == 0, &audit, NULL), 0);
+        assert_int_equal(audit_write(audit, &event, NULL), 0);
+        before = size_of(path);
+        assert_int_equal(audit_look(audit, NULL), 0);
+        allow(before + room % before);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(audit_write(audit, &event, &error), FLY_EWRITE);
+        check_contains(error.text, strerror(EFBIG));
+        assert_int_equal(size_of(path), before);
+        assert_int_equal(audit_look(audit, NULL), FLY_EWRITE);
+        allow(-1);
+        assert_int_equal(audit_look(audit, NULL), 0);
+        assert_int_equal(audit_write(audit, &event, NULL), 0);
+        assert_int_equal(audit_lost(audit), 3);
+        audit_close(audit);
+        json = line_of(path, 1);
+        assert_string_equal(text_in(json, "what"), "missing");
+        assert_int_equal(json_integer_value(json_object_get(json, "count")), 3);
+        assert_string_equal(text_in(json, "why"), strerror(EFBIG));
+        json_decref(json);
+        json_decref(line_of(path, 2));
+        assert_null(line_of(path, 3));
+    }
+}
+
+/* A line that somebody died in is ended, and a file that was removed is made again. */
+static void test_torn_and_removed(void **state)
+{
+    const struct audit_event event = {.what = AUDIT_TURN};
+    FILE *file = fopen(path, "w");
+    struct audit *audit;
+    char text[64];
+
+    (void)state;
+    assert_non_null(file);
+    fputs("{\"what\":\"tur", file);
+    fclose(file);
+    assert_int_equal(audit_open(path, false, &audit, NULL), 0);
+    assert_int_equal(audit_write(audit, &event, NULL), 0);
+    file = fopen(path, "r");
+    assert_string_equal(fgets(text, sizeof text, file), "{\"what\":\"tur\n");
+    fclose(file);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(audit_write(audit, &event, NULL), 0);
+    json_decref(line_of(path, 0));
+    assert_null(line_of(path, 1));
+    audit_close(audit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_harmless, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_reopen, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_room, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_torn_and_removed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),
         cmocka_unit_test(test_lost),
         cmocka_unit_test_setup_teardown(test_lost_of_a_file, set_up, tear_down),

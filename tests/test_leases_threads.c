@@ -131,7 +131,7 @@ static void test_ends_while_it_opens(void **state)
     scene = (struct lease_scene){.rule = LEASE_RULE_REFUSE};
     knob_machine_start(&scene.machine, "gpus=1,model=a100", NULL);
     snprintf(path, sizeof path, "%s/audit", scene.machine.locks);
-    assert_int_equal(audit_open(path, &scene.audit, NULL), 0);
+    assert_int_equal(audit_open(path, false, &scene.audit, NULL), 0);
     scene_open(&scene);
     scene_settle(&scene);
     scene.on_borrow = close_connection;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/append_file.h"
 
 enum { CHUNK_BYTES = 4096, SETTLED_S = 2 };
 
@@ -167,28 +168,22 @@ int token_file_check(struct token_file *file, bool anew, struct fly_error *out_e
     return code;
 }
 
-/* Appends with one write; a partial write is undone. */
 static int append(int fd, const char *path, const struct token *token, struct fly_error *out_error)
 {
-    off_t end = lseek(fd, 0, SEEK_END);
     struct buffer line;
-    char last = '\n';
-    int code = 0;
+    int code = 0, cause;
 
     buffer_init(&line, CHUNK_BYTES);
-    if (end > 0 && pread(fd, &last, 1, end - 1) == 1 && last != '\n')
-        buffer_puts(&line, "\n");
     token_line_put(token, &line);
     if (line.error < 0) {
         code = error_no_memory(out_error);
-    } else if (write(fd, line.data, line.length) != (ssize_t)line.length || fsync(fd) != 0) {
-        code = error_set(out_error, FLY_EWRITE, "writing the file of tokens '%s' failed: %s", path,
-                         strerror(errno));
-        if (ftruncate(fd, end) != 0)
-            code = error_set(out_error, FLY_EWRITE,
-                             "writing the file of tokens '%s' failed, and left a part of a line at its end; "
-                             "remove that",
-                             path);
+    } else {
+        cause = append_file_lines(fd, line.data, line.length);
+        if (cause == 0 && fsync(fd) != 0)
+            cause = errno;
+        if (cause != 0)
+            code = error_set(out_error, FLY_EWRITE, "writing the file of tokens '%s' failed: %s", path,
+                             strerror(cause));
     }
     buffer_deinit(&line);
     return code;

@@ -18,6 +18,7 @@ struct back {
     struct task_line line;
     pthread_t workers[NODE_WORKERS_MAX];
     size_t running;
+    struct trouble audit_trouble;
 };
 
 static void answer(struct back *back, struct task *task)
@@ -75,6 +76,31 @@ static void stop(void *self)
     back->running = 0;
 }
 
+static int look_at_audit(void *self, struct fly_error *out_error)
+{
+    struct back *back = self;
+
+    return audit_look(back->daemon->audit, out_error);
+}
+
+static void add_audit(struct back *back, struct readiness *readiness)
+{
+    static const struct readiness_reason reasons[] = {{0, "lines of the audit log cannot be written"}};
+    const struct readiness_part part = {.name = "audit",
+                                        .reasons = reasons,
+                                        .trouble = &back->audit_trouble,
+                                        .look = look_at_audit,
+                                        .self = back};
+
+    back->audit_trouble = (struct trouble){.name = "audit",
+                                           .meaning = audit_is_required(back->daemon->audit)
+                                                          ? "nothing is leased until they can"
+                                                          : "what is leased meanwhile is not on record",
+                                           .over = "it is written again"};
+    if (back->daemon->audit != NULL)
+        readiness_add(readiness, &part);
+}
+
 static int start(void *self, struct readiness *readiness, struct troubles *troubles,
                  struct fly_error *out_error)
 {
@@ -83,8 +109,8 @@ static int start(void *self, struct readiness *readiness, struct troubles *troub
     pthread_attr_t attributes;
     int failed = 0;
 
-    (void)readiness;
     (void)troubles;
+    add_audit(back, readiness);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     for (size_t i = 0; i < count && failed == 0; i++) {

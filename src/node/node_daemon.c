@@ -134,7 +134,7 @@ static void tell_lost(const char *path, struct audit *audit)
             .what = AUDIT_END, .why = why, .holder = &lost[i].holder, .lease = lost[i].lease};
         char holder[LEASE_HOLDER_TEXT_MAX];
 
-        audit_write(audit, &event);
+        (void)audit_write(audit, &event, NULL);
         log_say(SAY_WARNING, "lease %s of %s has ended: %s", lost[i].lease,
                 lease_holder_text(&lost[i].holder, holder), why);
     }
@@ -145,6 +145,7 @@ static int open_leases(struct daemon *daemon, struct fly_error *out_error)
 {
     const struct config *config = daemon->config;
     const char *audit = config_text(config, KEY_LEASE_AUDIT);
+    bool required = config_flag(config, KEY_LEASE_AUDIT_REQUIRED);
     const struct leases_options options = {
         .gpu_count = watch_gpu_count(daemon->watch),
         .count = count_gpus,
@@ -164,8 +165,13 @@ static int open_leases(struct daemon *daemon, struct fly_error *out_error)
     double patience_s = options.patience_s;
     int code = check_commands(config, &patience_s, out_error);
 
+    if (code == 0 && required && strcmp(audit, SETTING_NONE) == 0)
+        code =
+            error_set(out_error, FLY_ECONFIG,
+                      "'lease.audit_required' takes an audit log, and 'lease.audit' is 'none'; name a file");
     if (code == 0)
-        code = audit_open(strcmp(audit, SETTING_NONE) != 0 ? audit : NULL, &daemon->audit, out_error);
+        code =
+            audit_open(strcmp(audit, SETTING_NONE) != 0 ? audit : NULL, required, &daemon->audit, out_error);
     if (code < 0)
         return code;
     if (daemon->audit != NULL)

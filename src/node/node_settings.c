@@ -82,6 +82,9 @@ const struct node_setting node_settings[KEY_COUNT] = {
     [KEY_LEASE_AUDIT] = {{.key = "lease.audit", .type = CLI_TEXT, .placeholder = "FILE",
         .default_text = "/var/log/flyballd/audit.jsonl",
         .help = "Log of who turned what, one JSON object a line; 'none' writes no log. Opened again at SIGHUP."}, false},
+    [KEY_LEASE_AUDIT_REQUIRED] = {{.key = "lease.audit_required", .type = CLI_FLAG, .default_text = "no",
+        .help = "Lease nothing that is not on record: what is asked for is written to the audit log beforehand, and "
+        "refused while that cannot be written."}, false},
     [KEY_LEASE_COMMANDS] = {{.key = "lease.commands", .type = CLI_TEXT, .placeholder = "FILE",
         .help = "File of commands that turn knobs in place of the driver, as the public daemon's file of overrides."}, false},
     [KEY_RUNTIME_DIRECTORY] = {{.key = "lease.runtime_directory", .type = CLI_TEXT, .placeholder = "DIRECTORY",

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <flyball/record.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/append_file.h"
 #include "base/file/atomic_file.h"
 #include "cli/kit/table_print.h"
 #include "cli/run/run_report.h"
@@ -105,7 +107,7 @@ int run_csv_append(const struct fly_meter *meter, const struct fly_measurement *
                    struct fly_error *out_error)
 {
     static char heading[LINE_MAX_BYTES];
-    static char line[LINE_MAX_BYTES];
+    static char line[LINE_MAX_BYTES], lines[2 * LINE_MAX_BYTES];
     int length = fly_record_window(meter, measured, FLY_RECORD_CSV_GPUS, line, sizeof line);
     int result = fly_record_header(meter, FLY_RECORD_CSV_GPUS, heading, sizeof heading);
     bool empty = false;
@@ -122,10 +124,11 @@ int run_csv_append(const struct fly_meter *meter, const struct fly_measurement *
      */
     flock(fd, LOCK_EX);
     result = check_heading(fd, path, heading, &empty, out_error);
-    if (result == 0 && empty && write(fd, heading, strlen(heading)) != (ssize_t)strlen(heading))
-        result = failed(path, out_error);
-    if (result == 0 && write(fd, line, (size_t)length) != length)
-        result = failed(path, out_error);
+    if (result == 0) {
+        snprintf(lines, sizeof lines, "%s%s", empty ? heading : "", line);
+        errno = append_file_lines(fd, lines, strlen(lines));
+        result = errno != 0 ? failed(path, out_error) : 0;
+    }
     if (close(fd) < 0 && result == 0)
         result = failed(path, out_error);
     return result;

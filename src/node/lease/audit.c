@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the audit log. A line is written whole or not at all, by one call. */
+/* Writes the audit log. A line is written whole or not at all. */
 #include "node/lease/audit.h"
 
 #include <errno.h>
@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file/append_file.h"
 #include "base/harmless.h"
 #include "base/number.h"
 #include "base/text/iso_time.h"
@@ -22,9 +24,12 @@ enum { LINE_BYTES_MAX = 8192, FILE_MODE = 0640, PATH_BYTES_MAX = 512, NS_PER_S =
 
 struct audit {
     char path[PATH_BYTES_MAX];
+    bool required;
     pthread_mutex_t lock;
     int fd;
-    uint64_t lost;
+    uint64_t lost, missing; /* lines: ever, and since one was written */
+    int cause;              /* why the last one was lost, an errno */
+    bool failed;            /* one was lost since the last look */
 };
 
 /* A line as it is written. */
@@ -34,6 +39,8 @@ struct audit_line {
     uint32_t uid, pid;
     const char *program, *token, *lease, *gpu, *quantity;
     json_t *from, *to; /* NULL: unknown */
+    uint64_t count;
+    bool has_count;
 };
 
 #define AUDIT_IS_TEXT .kind = SHAPE_TEXT, .longest = AUDIT_WHY_MAX, .free_text = true, .any_bytes = true
@@ -53,6 +60,7 @@ static const struct shape_field line_rows[] = {
     {SHAPE_AT(audit_line, quantity), AUDIT_IS_TEXT, .need = SHAPE_SPARING},
     {SHAPE_AT(audit_line, from), .kind = SHAPE_JSON, .need = SHAPE_SPARING},
     {SHAPE_AT(audit_line, to), .kind = SHAPE_JSON, .need = SHAPE_SPARING},
+    {SHAPE_AT(audit_line, count), SHAPE_IS_U64(1, INT64_MAX), SHAPE_IF(audit_line, has_count)},
 };
 static const struct shape line_shape = {SHAPE_OF(audit_line, line_rows)};
 
@@ -70,12 +78,17 @@ static int failed(const char *path, int cause, struct fly_error *out_error)
                      path, strerror(cause));
 }
 
+/* For reading, too, since the end of a file may be torn; a file that may not be read is written all the same.
+ */
 static int open_file(const char *path)
 {
-    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, FILE_MODE);
+    static const int how = O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    int fd = open(path, O_RDWR | how, FILE_MODE);
+
+    return fd >= 0 ? fd : open(path, O_WRONLY | how, FILE_MODE);
 }
 
-int audit_open(const char *path, struct audit **out_audit, struct fly_error *out_error)
+int audit_open(const char *path, bool required, struct audit **out_audit, struct fly_error *out_error)
 {
     struct audit *audit;
 
@@ -89,6 +102,7 @@ int audit_open(const char *path, struct audit **out_audit, struct fly_error *out
     if (audit == NULL)
         return error_no_memory(out_error);
     snprintf(audit->path, sizeof audit->path, "%s", path);
+    audit->required = required;
     audit->fd = open_file(path);
     if (audit->fd < 0) {
         int code = failed(path, errno, out_error);
@@ -136,8 +150,10 @@ static json_t *value_of(const char *text)
     return number_parse_u64(text, INT64_MAX, &number) ? json_integer((json_int_t)number) : json_string(text);
 }
 
-static const char *outcome_of(int code)
+static const char *outcome_of(bool asked, int code)
 {
+    if (asked)
+        return "asked";
     if (code == 0)
         return "done";
     if (code == FLY_EUNSURE)
@@ -152,13 +168,15 @@ static void put_line(const struct audit_event *event, struct buffer *text)
     const struct lease_holder *holder = event->holder;
     struct audit_line line = {.schema = "flyball-audit/1",
                               .what = what_words[event->what],
-                              .outcome = outcome_of(event->code),
+                              .outcome = outcome_of(event->asked, event->code),
                               .why = why,
                               .lease = event->lease,
                               .gpu = event->gpu,
                               .quantity = event->quantity,
                               .from = value_of(event->from),
-                              .to = value_of(event->to)};
+                              .to = value_of(event->to),
+                              .count = event->count,
+                              .has_count = event->count > 0};
     struct buffer json;
 
     line.date = iso_time_format(clock_real.date(clock_real.state).ns / NS_PER_S, date);
@@ -181,21 +199,98 @@ static void put_line(const struct audit_event *event, struct buffer *text)
     json_decref(line.to);
 }
 
-void audit_write(struct audit *audit, const struct audit_event *event)
+/* Somebody has removed the file: what is written to it would be lost. */
+static void make_again(struct audit *audit)
+{
+    struct stat status;
+    int fd = fstat(audit->fd, &status) == 0 && status.st_nlink == 0 ? open_file(audit->path) : -1;
+
+    if (fd < 0)
+        return;
+    close(audit->fd);
+    audit->fd = fd;
+}
+
+/* Appends what lines there are, or none. Returns 0 or an errno. Under the lock. */
+static int append(struct audit *audit, const struct buffer *text)
+{
+    int cause;
+
+    make_again(audit);
+    cause = append_file_lines(audit->fd, text->data, text->length);
+    if (cause == 0 && audit->required && fdatasync(audit->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
+        cause = errno;
+    return cause;
+}
+
+static void put_missing(const struct audit *audit, struct buffer *text)
+{
+    const struct audit_event event = {
+        .what = AUDIT_MISSING, .code = FLY_EWRITE, .why = strerror(audit->cause), .count = audit->missing};
+
+    if (audit->missing > 0)
+        put_line(&event, text);
+}
+
+static int say_lost(const struct audit *audit, struct fly_error *out_error)
+{
+    return error_set(
+        out_error, FLY_EWRITE,
+        "lines of the audit log '%.300s' could not be written: %s; make room there, or look at its "
+        "owner and permissions",
+        audit->path, strerror(audit->cause));
+}
+
+int audit_write(struct audit *audit, const struct audit_event *event, struct fly_error *out_error)
 {
     struct buffer text;
-    bool is_written;
+    size_t before;
+    int code = 0, cause = EINVAL;
 
     if (audit == NULL)
-        return;
-    buffer_init(&text, LINE_BYTES_MAX);
-    put_line(event, &text);
+        return 0;
+    buffer_init(&text, 2 * LINE_BYTES_MAX);
     pthread_mutex_lock(&audit->lock);
-    is_written = text.length > 0 && text.error == 0 &&
-                 write(audit->fd, text.data, text.length) == (ssize_t)text.length;
-    audit->lost += !is_written;
+    put_missing(audit, &text);
+    before = text.length;
+    put_line(event, &text);
+    if (text.length > before && text.error == 0)
+        cause = append(audit, &text);
+    if (cause == 0) {
+        audit->missing = 0;
+    } else {
+        audit->lost++;
+        audit->missing++;
+        audit->cause = cause;
+        audit->failed = true;
+        code = say_lost(audit, out_error);
+    }
     pthread_mutex_unlock(&audit->lock);
     buffer_deinit(&text);
+    return code;
+}
+
+bool audit_is_required(const struct audit *audit)
+{
+    return audit != NULL && audit->required;
+}
+
+int audit_look(struct audit *audit, struct fly_error *out_error)
+{
+    struct buffer text;
+    int code = 0;
+
+    buffer_init(&text, LINE_BYTES_MAX);
+    pthread_mutex_lock(&audit->lock);
+    put_missing(audit, &text);
+    if (text.length > 0 && text.error == 0 && append(audit, &text) == 0)
+        audit->missing = 0;
+    if (audit->missing > 0 || audit->failed)
+        code = say_lost(audit, out_error);
+    audit->failed = false;
+    pthread_mutex_unlock(&audit->lock);
+    buffer_deinit(&text);
+    return code;
 }
 
 uint64_t audit_lost(struct audit *audit)

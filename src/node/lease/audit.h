@@ -2,6 +2,7 @@
 #ifndef FLYBALL_NODE_LEASE_AUDIT_H
 #define FLYBALL_NODE_LEASE_AUDIT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <flyball/error.h>
@@ -18,7 +19,14 @@
  * Members that are not known are left out. Text of clients is escaped, so that a line stays a line and
  * no terminal takes it for a command. Each line is one write to a file opened with O_APPEND, so lines of
  * several processes do not mix, and a program that moves the file away loses none: tell it by
- * audit_reopen. A line that cannot be written is lost and counted. Thread-safe.
+ * audit_reopen. A file that was removed is made again.
+ *
+ * A line is written whole or not at all. One that cannot be written is lost and counted; as soon as there is
+ * room again a line says how many are missing (`what` is "missing", with `count`, and why).
+ *
+ * Where an audit is required, nothing may be leased that it does not have: leases.h then writes what is asked
+ * for beforehand, with the outcome "asked", and refuses the lease if that fails; and each line is brought to
+ * the disk. Thread-safe.
  */
 struct audit;
 
@@ -31,7 +39,8 @@ struct audit;
     X(TURN, "turn")       /* a knob of a GPU was turned for a lease */       \
     X(BACK, "back")       /* a GPU was put back when its last lease ended */ \
     X(REPAIR, "repair")   /* what an earlier daemon or session left */       \
-    X(FOREIGN, "foreign") /* another program turned a leased knob */
+    X(FOREIGN, "foreign") /* another program turned a leased knob */         \
+    X(MISSING, "missing") /* lines could not be written */
 
 #define AUDIT_ENUM(name, word) AUDIT_##name,
 enum audit_what { AUDIT_MAP(AUDIT_ENUM) AUDIT_COUNT };
@@ -42,6 +51,7 @@ enum { AUDIT_VALUE_MAX = 96, AUDIT_WHY_MAX = 400 };
 /* Texts are borrowed for the call; NULL or "": unknown. */
 struct audit_event {
     enum audit_what what;
+    bool asked;                        /* it is only asked for yet */
     int code;                          /* 0: done; FLY_EUNSURE: perhaps; else it was refused or failed */
     const char *why;                   /* of a failure or an end */
     const struct lease_holder *holder; /* who; NULL: the daemon itself */
@@ -49,20 +59,30 @@ struct audit_event {
     const char *gpu;                   /* its UUID */
     const char *quantity;              /* a key of quantity.h: "power_limit_mw" */
     const char *from, *to;             /* values: numbers are written as such; "": unknown */
+    uint64_t count;                    /* of lines that are missing */
 };
 
 /*
  * Opens the file, which is made with mode 0640 if it is not there; NULL: nothing is written. FLY_EWRITE,
  * FLY_EPERM, FLY_ENOMEM.
  */
-int audit_open(const char *path, struct audit **out_audit, struct fly_error *out_error);
+int audit_open(const char *path, bool required, struct audit **out_audit, struct fly_error *out_error);
 void audit_close(struct audit *audit);
 
 /* Opens the file anew, at SIGHUP. If that fails, the old one stays. */
 int audit_reopen(struct audit *audit, struct fly_error *out_error);
 
-/* Writes a line; accepts NULL for no log. */
-void audit_write(struct audit *audit, const struct audit_event *event);
+/* Writes a line; accepts NULL for no log. FLY_EWRITE if it is lost. */
+int audit_write(struct audit *audit, const struct audit_event *event, struct fly_error *out_error);
+
+/* Returns whether nothing may be done that is not on record; false for NULL. */
+bool audit_is_required(const struct audit *audit);
+
+/*
+ * Writes what is missing, if that is possible by now. FLY_EWRITE if lines are missing, or were lost since the
+ * last look.
+ */
+int audit_look(struct audit *audit, struct fly_error *out_error);
 
 /* Returns how many lines could not be written. */
 uint64_t audit_lost(struct audit *audit);

@@ -171,7 +171,7 @@ static void tell_repair(struct hand *hand, const struct repair *repair)
     if (repair_events[repair->end] != LEASES_EVENT_COUNT)
         atomic_fetch_add(&hand->events[repair_events[repair->end]], 1);
     leases_tell(hand->leases, "%s", repair->text);
-    audit_write(hand->leases->options.audit, &event);
+    (void)audit_write(hand->leases->options.audit, &event, NULL);
 }
 
 /* Returns whether it need not be tried again. */

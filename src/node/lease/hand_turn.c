@@ -55,8 +55,7 @@ static bool asks(const struct lease_wish *wish, enum quantity quantity)
     return (wish->asked & QUANTITY_BIT(quantity)) != 0;
 }
 
-/* Writes one value of a wish for the log; "" if it is not asked for. */
-static char *value_text(const struct lease_wish *wish, enum quantity quantity, char text[AUDIT_VALUE_MAX])
+char *leases_value_text(const struct lease_wish *wish, enum quantity quantity, char text[AUDIT_VALUE_MAX])
 {
     char list[WORKLOAD_TEXT_MAX];
 
@@ -105,12 +104,12 @@ static void log_turns(struct hand *hand, const struct lease_wish *from, const st
                                           .from = values[0],
                                           .to = values[1]};
 
-        value_text(&before, quantity, values[0]);
-        value_text(&after, quantity, values[1]);
+        leases_value_text(&before, quantity, values[0]);
+        leases_value_text(&after, quantity, values[1]);
         if (strcmp(values[0], values[1]) == 0)
             continue;
         atomic_fetch_add(&hand->events[code < 0 ? LEASES_TURN_FAILED : LEASES_TURNED], 1);
-        audit_write(hand->leases->options.audit, &event);
+        (void)audit_write(hand->leases->options.audit, &event, NULL);
     }
 }
 
@@ -313,7 +312,7 @@ static void log_back(struct hand *hand, const struct knob_report *report)
     hand->stuck = hand->stuck || stuck;
     if (stuck || foreign)
         leases_tell(hand->leases, "%s", report->error.text);
-    audit_write(hand->leases->options.audit, &event);
+    (void)audit_write(hand->leases->options.audit, &event, NULL);
 }
 
 void hand_let_go(struct hand *hand)

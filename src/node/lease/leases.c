@@ -150,7 +150,54 @@ static void log_asked(struct leases *leases, enum audit_what what, const struct 
 
     if (code < 0)
         leases_refuse(leases, code);
-    audit_write(leases->options.audit, &event);
+    (void)audit_write(leases->options.audit, &event, NULL);
+}
+
+static void list_gpus(uint64_t gpus, char text[AUDIT_VALUE_MAX])
+{
+    size_t length = 0;
+
+    text[0] = '\0';
+    for (size_t gpu = 0; gpu < LEASE_GPUS_MAX && length < AUDIT_VALUE_MAX; gpu++)
+        if ((gpus >> gpu & 1) != 0)
+            length += (size_t)snprintf(text + length, AUDIT_VALUE_MAX - length, "%s%zu",
+                                       length > 0 ? "," : "", gpu);
+}
+
+/*
+ * Where the audit is required, writes what is asked for before anything is done: a line for each knob, or one
+ * without. FLY_EBUSY if that is not on record now.
+ */
+static int log_ahead(struct leases *leases, enum audit_what what, const struct lease_holder *holder,
+                     const char *id, uint64_t gpus, const struct lease_wish *wish,
+                     struct fly_error *out_error)
+{
+    static const struct lease_wish no_wish = {.asked = 0};
+    char value[AUDIT_VALUE_MAX], places[AUDIT_VALUE_MAX];
+    struct audit_event event = {
+        .what = what, .asked = true, .holder = holder, .lease = id, .gpu = places, .to = value};
+    struct fly_error why;
+    int code = 0;
+
+    if (!audit_is_required(leases->options.audit))
+        return 0;
+    list_gpus(gpus, places);
+    wish = wish != NULL ? wish : &no_wish;
+    value[0] = '\0';
+    if (wish->asked == 0)
+        code = audit_write(leases->options.audit, &event, &why);
+    for (int i = 0; i < QUANTITY_NAMED_COUNT && code == 0; i++) {
+        if (leases_value_text(wish, (enum quantity)i, value)[0] == '\0')
+            continue;
+        event.quantity = quantity_facts[i].key;
+        code = audit_write(leases->options.audit, &event, &why);
+    }
+    return code == 0
+               ? 0
+               : error_set(
+                     out_error, FLY_EBUSY,
+                     "nothing is leased while it cannot be audited, as the operator wants it: the audit "
+                     "log cannot be written now; ask again later");
 }
 
 /* Makes the ask of a request, and opens the holder's process unless its start time is known. */
@@ -194,6 +241,11 @@ int leases_grant(struct leases *leases, const struct lease_request *request, str
     leases_tick(leases);
     leases_end_back(leases, request->gpus, NULL, 0);
     code = prepare(request, 0, &ask, &holder, error);
+    if (code == 0) {
+        code = log_ahead(leases, AUDIT_GRANT, &ask.holder, NULL, ask.gpus, &ask.wish, error);
+        if (code < 0)
+            holder_close(&holder);
+    }
     if (code == 0) {
         pthread_mutex_lock(&leases->lock);
         code = grant(leases, &ask, &holder, &lease, &gone, error);
@@ -251,10 +303,11 @@ int leases_change(struct leases *leases, const char *id, const struct lease_hold
     struct fly_error local = {.code = 0};
     struct fly_error *error = out_error != NULL ? out_error : &local;
     struct lease before, gone = {.id = ""};
-    int code;
+    int code = log_ahead(leases, AUDIT_CHANGE, by, id, 0, wish, error);
 
     pthread_mutex_lock(&leases->lock);
-    code = find_own(leases, id, by, &before, error);
+    if (code == 0)
+        code = find_own(leases, id, by, &before, error);
     if (code == 0)
         code = change(leases, &before, wish, out_lease, &gone, error);
     pthread_mutex_unlock(&leases->lock);
@@ -270,12 +323,13 @@ int leases_renew(struct leases *leases, const char *id, const struct lease_holde
     struct fly_error local = {.code = 0};
     struct fly_error *error = out_error != NULL ? out_error : &local;
     struct lease lease;
-    int code;
+    int code = log_ahead(leases, AUDIT_RENEW, by, id, 0, NULL, error);
 
     if (expires_s > 0)
         expiry = boot_after_s(now, expires_s);
     pthread_mutex_lock(&leases->lock);
-    code = find_own(leases, id, by, &lease, error);
+    if (code == 0)
+        code = find_own(leases, id, by, &lease, error);
     if (code == 0)
         code = lease_table_renew(leases->table, id, expiry, now, out_lease, error);
     pthread_mutex_unlock(&leases->lock);
@@ -418,6 +472,12 @@ int leases_turn(struct leases *leases, const struct lease_request *request, quan
             continue;
         }
         ask.holder.connection = 0;
+        code = log_ahead(leases, AUDIT_CHANGE, &ask.holder, NULL, (uint64_t)1 << gpu, &ask.wish, error);
+        if (code < 0) {
+            holder_close(&holder);
+            log_asked(leases, AUDIT_CHANGE, &request->holder, NULL, code, error);
+            continue;
+        }
         leases_end_back(leases, (uint64_t)1 << gpu, &ask.holder, 0);
         pthread_mutex_lock(&leases->lock);
         code = turn_gpu(leases, gpu, &ask, dropped, &holder, &lease, &gone, &what, error);

@@ -137,4 +137,7 @@ void leases_forget(struct leases *leases, const struct lease *ended, size_t coun
 void leases_announce(struct leases *leases, const struct lease *ended, size_t count, enum lease_end end,
                      const char *why);
 
+/* Writes one value of a wish for the audit log; "" if it is not asked for. */
+char *leases_value_text(const struct lease_wish *wish, enum quantity quantity, char text[AUDIT_VALUE_MAX]);
+
 #endif

@@ -102,7 +102,7 @@ void leases_announce(struct leases *leases, const struct lease *ended, size_t co
             .what = AUDIT_END, .why = text, .holder = &ended[i].ask.holder, .lease = ended[i].id};
 
         atomic_fetch_add(&leases->lease_ends[end], 1);
-        audit_write(leases->options.audit, &event);
+        (void)audit_write(leases->options.audit, &event, NULL);
         if (listener->ended != NULL)
             listener->ended(listener->state, &ended[i], end, text);
     }

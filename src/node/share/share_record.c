@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/append_file.h"
 #include "base/file/atomic_file.h"
 #include "base/harmless.h"
 #include "shapes/shape.h"
@@ -191,18 +192,10 @@ static int open_ended(const char *path)
     return open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, FILE_MODE);
 }
 
-/* A torn line is ended first, so that it takes no other with it. */
-static bool is_torn(int fd, off_t size)
-{
-    char last = '\n';
-
-    return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
-}
-
 int share_record_append(struct share_record *record, const char *text, size_t length,
                         struct fly_error *out_error)
 {
-    int fd = open_ended(record->ended), cause = 0;
+    int fd = open_ended(record->ended), cause;
     struct stat status = {.st_size = 0};
 
     if (fd >= 0 && fstat(fd, &status) == 0 && status.st_size > 0 &&
@@ -214,13 +207,7 @@ int share_record_append(struct share_record *record, const char *text, size_t le
     }
     if (fd < 0)
         return cannot_write(record->ended, errno, out_error);
-    if (is_torn(fd, status.st_size) && write(fd, "\n", 1) != 1)
-        cause = errno;
-    if (cause == 0) {
-        ssize_t put = write(fd, text, length);
-
-        cause = put == (ssize_t)length ? 0 : put < 0 ? errno : ENOSPC;
-    }
+    cause = append_file_lines(fd, text, length);
     close(fd);
     return cause == 0 ? 0 : cannot_write(record->ended, cause, out_error);
 }
