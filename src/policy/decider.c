@@ -147,8 +147,9 @@ static void watch_crashes(struct decider *decider, const struct trial_ended *end
 {
     bool trained = !ended->crashed && (outcome_observed(ended->outcome) || ended->outcome == TRIAL_CRASHED);
 
-    if (!ended->crashed && !trained)
+    if (!ended->crashed && (!trained || !decider->crashing))
         return;
+    decider->crashing = true;
     if (crash_streaks_take(decider->streaks, decider->spec->batch_count, ended->batch, ended->crashed))
         tell_policy(decider, &(struct event){.kind = EVENT_BATCH_GIVEN_UP, .given_up = ended->batch});
 }
@@ -179,10 +180,13 @@ static void watch_costs(struct decider *decider, const struct trial_ended *ended
 {
     const struct job_spec *spec = decider->spec;
     const struct decider_profile *profile = &decider->profiles[spec->default_batch];
-    double cost = fly_cost(spec->eta, spec->max_power_w, ended->energy_j, ended->time_s);
     bool reached = ended->outcome == TRIAL_REACHED;
+    double cost;
 
-    if (!decider->guarded || !(cost > 0.0) || !isfinite(cost) ||
+    if (!decider->guarded)
+        return;
+    cost = fly_cost(spec->eta, spec->max_power_w, ended->energy_j, ended->time_s);
+    if (!(cost > 0.0) || !isfinite(cost) ||
         !(outcome_observed(ended->outcome) || ended->outcome == TRIAL_REFUSED))
         return;
     if (ended->batch == spec->default_batch && reached)
@@ -484,6 +488,7 @@ int decider_load(struct decider *decider, struct bytes_reader *bytes, struct fly
     decider->excluded = (size_t)bytes_up_to(bytes, decider->spec->batch_count);
     guard_load(&decider->guard, bytes);
     crash_streaks_load(decider->streaks, decider->spec->batch_count, bytes);
+    decider->crashing = true;
     if (bytes->failed || !decider->policy->load(decider->policy_state, bytes))
         return 1;
     for (size_t i = 0; i < decider->spec->batch_count; i++) {

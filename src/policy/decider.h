@@ -56,6 +56,7 @@ struct decider {
     struct arena *arena;              /* borrowed; holds everything below */
     struct decider_profile *profiles; /* one per batch size */
     struct crash_streak *streaks;     /* one per batch size */
+    bool crashing;                    /* a trial has crashed: streaks are followed */
     uint64_t trials;                  /* proposed */
     uint64_t ended;                   /* trials that have ended */
     double recurrences_left;          /* that have not begun; NAN: not known; its owner keeps it up to date */

@@ -133,13 +133,17 @@ static int run_policy(struct race *race, size_t size, struct recurrence *ours, b
 static int race_step(struct race *race, struct fly_error *out_error)
 {
     const struct comparison_plan *plan = race->plan;
-    struct recurrence ours[BURST_MAX] = {{.energy_j = 0.0}}, theirs;
-    bool reached[BURST_MAX] = {false};
+    struct recurrence ours[BURST_MAX], theirs;
+    bool reached[BURST_MAX];
     size_t size = burst_size(plan);
     int code = 0;
 
     if (size > plan->recurrences - race->completed)
         size = (size_t)(plan->recurrences - race->completed);
+    for (size_t i = 0; i < size; i++) {
+        ours[i] = (struct recurrence){.energy_j = 0.0};
+        reached[i] = false;
+    }
     if (race->ended == 0)
         code = run_policy(race, size, ours, reached, out_error);
     if (code == FLY_EEXHAUSTED && plan->rest_at_default)
