@@ -57,76 +57,87 @@ static int propose(struct decider *decider, const struct environment *environmen
     return code;
 }
 
-/* Trains what was proposed; `out_path` is the recorded run. */
+/* Trains what was proposed, as `order` says but for its cap; `out_path` is the recorded run. */
 static int train(struct decider *decider, struct environment *environment, const struct proposal *proposal,
-                 bool profiling, struct trial_ended *ended, uint32_t *out_path, struct fly_error *out_error)
+                 bool profiling, double limit_w, struct training_order order, struct training *out_training,
+                 uint32_t *out_path, struct fly_error *out_error)
 {
-    const struct workload_batch *batch = &environment->workload->batches[ended->batch];
-    size_t point = workload_find_limit(batch, ended->limit_w);
+    const struct workload_batch *batch = &environment->workload->batches[order.batch];
+    size_t point = workload_find_limit(batch, limit_w);
     const struct fly_power_point *epoch = &batch->points[point];
-    struct training training;
     double target_epoch;
-    uint32_t cap = environment->workload->spec.max_epochs;
     int code = proposal->uncapped ? 0
-                                  : decider_epoch_cap(decider, ended->batch, epoch->time_s * epoch->power_w,
-                                                      epoch->time_s, &cap, out_error);
+                                  : decider_epoch_cap(decider, order.batch, epoch->time_s * epoch->power_w,
+                                                      epoch->time_s, &order.epoch_cap, out_error);
 
     if (code < 0)
         return code;
     if (proposal->reason == REASON_BOUND)
-        cap = environment->workload->spec.max_epochs;
-    target_epoch = environment_target_epoch(
-        environment, &(struct training_order){ended->recurrence, ended->try_number, ended->batch, cap},
-        out_path);
-    training = environment_train(environment->workload, ended->batch, point, target_epoch, cap,
-                                 environment_profiled(environment, profiling, cap));
-    ended->outcome = !training.ran ? TRIAL_REFUSED : training.reached ? TRIAL_REACHED : TRIAL_NOT_REACHED;
-    ended->epochs = training.epochs;
-    ended->energy_j = training.energy_j;
-    ended->time_s = training.time_s;
+        order.epoch_cap = environment->workload->spec.max_epochs;
+    target_epoch = environment_target_epoch(environment, &order, out_path);
+    *out_training =
+        environment_train(environment->workload, order.batch, point, target_epoch, order.epoch_cap,
+                          environment_profiled(environment, profiling, order.epoch_cap));
     return 0;
 }
 
 /* Lets the trial crash if it is its turn, after a share of its way. */
-static void crash(const struct environment *environment, struct trial_ended *ended)
+static bool crash(const struct environment *environment, uint64_t recurrence, uint32_t try_number,
+                  struct training *training)
 {
     double share;
 
-    if (ended->outcome == TRIAL_REFUSED || !(environment->crash_share > 0.0) ||
-        !environment_crashes(environment, ended->recurrence, ended->try_number, &share))
-        return;
-    ended->outcome = TRIAL_CRASHED;
-    ended->crashed = true;
-    ended->epochs = floor(share * ended->epochs);
-    ended->energy_j *= share;
-    ended->time_s *= share;
+    if (!training->ran || !(environment->crash_share > 0.0) ||
+        !environment_crashes(environment, recurrence, try_number, &share))
+        return false;
+    training->epochs = floor(share * training->epochs);
+    training->energy_j *= share;
+    training->time_s *= share;
+    return true;
 }
 
 int trial_run(struct decider *decider, struct environment *environment, uint64_t recurrence,
               uint32_t try_number, struct trial *out_trial, struct fly_error *out_error)
 {
     const struct workload *workload = environment->workload;
-    struct trial trial = {.ended = {.recurrence = recurrence, .try_number = try_number}};
+    const struct job_spec *spec = &workload->spec;
+    struct training training = {.ran = false};
+    enum trial_outcome outcome = TRIAL_OUT_OF_MEMORY;
     struct proposal proposal;
-    bool profiling;
+    bool profiling, crashed = false;
+    double limit_w;
+    uint32_t path = 0;
     int code = propose(decider, environment, recurrence, try_number, &proposal, &profiling, out_error);
 
     if (code < 0)
         return code;
-    trial.ended.trial = decider->trials - 1;
-    trial.ended.batch = proposal.batch;
     if (fits(workload, proposal.batch)) {
-        trial.ended.limit_w = decider_limit_w(decider, &proposal);
-        code = train(decider, environment, &proposal, profiling, &trial.ended, &trial.path, out_error);
-        if (code == 0)
-            crash(environment, &trial.ended);
+        limit_w = decider_limit_w(decider, &proposal);
+        code = train(decider, environment, &proposal, profiling, limit_w,
+                     (struct training_order){recurrence, try_number, proposal.batch, spec->max_epochs},
+                     &training, &path, out_error);
+        if (code < 0)
+            return code;
+        crashed = crash(environment, recurrence, try_number, &training);
+        outcome = !training.ran      ? TRIAL_REFUSED
+                  : crashed          ? TRIAL_CRASHED
+                  : training.reached ? TRIAL_REACHED
+                                     : TRIAL_NOT_REACHED;
     } else {
-        trial.ended.outcome = TRIAL_OUT_OF_MEMORY;
-        trial.ended.limit_w = batch_highest_limit_w(&workload->spec.batches[proposal.batch]);
+        limit_w = batch_highest_limit_w(&spec->batches[proposal.batch]);
     }
-    if (code == 0)
-        *out_trial = trial;
-    return code;
+    *out_trial = (struct trial){.ended = {.trial = decider->trials - 1,
+                                          .recurrence = recurrence,
+                                          .try_number = try_number,
+                                          .batch = proposal.batch,
+                                          .limit_w = limit_w,
+                                          .outcome = outcome,
+                                          .epochs = training.epochs,
+                                          .crashed = crashed,
+                                          .energy_j = training.energy_j,
+                                          .time_s = training.time_s},
+                                .path = path};
+    return 0;
 }
 
 int trial_fold(struct decider *decider, struct environment *environment, const struct trial_ended *ended,
