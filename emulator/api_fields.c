@@ -100,7 +100,6 @@ static void answer_module(const struct call *call, struct nvml_field_value *fiel
 static void answer_field(const struct call *call, struct nvml_field_value *field)
 {
     const struct emulated_gpu *gpu = call->gpu;
-    const struct gpu_shape *shape = gpu_shape_of(gpu);
 
     switch (field->field_id) {
     case NVML_FIELD_TOTAL_ENERGY:
@@ -112,10 +111,10 @@ static void answer_field(const struct call *call, struct nvml_field_value *field
         answer_power(call, field);
         break;
     case NVML_FIELD_POWER_LIMIT_MIN:
-        answer_unsigned(field, (unsigned)(shape->lowest_limit_w * 1000.0));
+        answer_unsigned(field, gpu_lowest_mw(gpu));
         break;
     case NVML_FIELD_POWER_LIMIT_MAX:
-        answer_unsigned(field, (unsigned)(shape->highest_limit_w * 1000.0));
+        answer_unsigned(field, gpu_highest_mw(gpu));
         break;
     case NVML_FIELD_POWER_LIMIT_DEFAULT:
         answer_unsigned(field, gpu->default_limit_mw);

@@ -61,8 +61,8 @@ int nvmlDeviceGetPowerManagementLimitConstraints(struct nvml_device *device, uns
     int code = call_device(&call, __func__, device, lowest_mw != NULL && highest_mw != NULL);
 
     if (code == NVML_SUCCESS) {
-        *lowest_mw = (unsigned)(gpu_shape_of(call.gpu)->lowest_limit_w * 1000.0);
-        *highest_mw = (unsigned)(gpu_shape_of(call.gpu)->highest_limit_w * 1000.0);
+        *lowest_mw = gpu_lowest_mw(call.gpu);
+        *highest_mw = gpu_highest_mw(call.gpu);
     }
     return call_end(&call, code);
 }
@@ -74,10 +74,9 @@ static int set_limit(const char *function, const struct nvml_device *device, boo
 
     if (code != NVML_SUCCESS)
         return code;
-    if (limit_mw < gpu_shape_of(call.gpu)->lowest_limit_w * 1000.0 ||
-        limit_mw > gpu_shape_of(call.gpu)->highest_limit_w * 1000.0)
+    if (limit_mw < gpu_lowest_mw(call.gpu) || limit_mw > gpu_highest_mw(call.gpu))
         return call_end(&call, NVML_INVALID_ARGUMENT);
-    call.gpu->limit_mw = limit_mw;
+    call.gpu->limit_mw = call.gpu->step_mw != 0 ? limit_mw - limit_mw % call.gpu->step_mw : limit_mw;
     gpu_changed(call.gpu, call.now_ns);
     return call_end(&call, NVML_SUCCESS);
 }

@@ -75,6 +75,13 @@ static void strike_gpu(const struct fault *fault, struct call *call)
         sensor_reset_counter(call->gpu, call->now_ns);
     } else if (fault->action == FAULT_LOST) {
         call->gpu->lost = true;
+    } else if (fault->action == FAULT_BACK && call->gpu->lost) {
+        gpu_reload(call->gpu, call->now_ns);
+    } else if (fault->action == FAULT_RANGE) {
+        call->gpu->range_mw[0] = fault->watts[0] * 1000;
+        call->gpu->range_mw[1] = fault->watts[1] * 1000;
+    } else if (fault->action == FAULT_STEP) {
+        call->gpu->step_mw = fault->watts[0] * 1000;
     } else if (fault->action == FAULT_HOT && !call->gpu->hot) {
         call->gpu->hot = true;
         gpu_changed(call->gpu, call->now_ns);

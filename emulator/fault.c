@@ -169,6 +169,20 @@ static int read_conditions(struct line *line, struct fault *fault)
     return code;
 }
 
+/* Reads the numbers of FAULT_RANGE, the second not below the first, or that of FAULT_STEP. */
+static int read_watts(struct line *line, struct fault *fault)
+{
+    size_t count = fault->action == FAULT_RANGE ? 2 : 1;
+    uint64_t watts = 1;
+    int code = 0;
+
+    for (size_t i = 0; i < count && code == 0; i++) {
+        code = read_number(line, watts, 100000, "a number of watts, the lowest first", &watts);
+        fault->watts[i] = (unsigned)watts;
+    }
+    return code;
+}
+
 static int read_action(struct line *line, struct fault *fault)
 {
     static const struct {
@@ -183,6 +197,9 @@ static int read_action(struct line *line, struct fault *fault)
         {"reset-counter", FAULT_RESET_COUNTER, 0},
         {"lost", FAULT_LOST, 0},
         {"hot", FAULT_HOT, 0},
+        {"back", FAULT_BACK, 0},
+        {"range", FAULT_RANGE, 0},
+        {"step", FAULT_STEP, 0},
     };
 
     for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++) {
@@ -192,9 +209,12 @@ static int read_action(struct line *line, struct fault *fault)
         fault->code = actions[i].code;
         if (fault->code < 0)
             return read_code(line, &fault->code);
+        if (fault->action == FAULT_RANGE || fault->action == FAULT_STEP)
+            return read_watts(line, fault);
         return fault->action == FAULT_SLOW ? read_duration(line, &fault->slow_s) : 0;
     }
-    return complain(line, "return, slow, reset-counter, lost, hot, no-permission or missing");
+    return complain(line,
+                    "return, slow, reset-counter, lost, back, range, step, hot, no-permission or missing");
 }
 
 static int read_count(struct line *line, struct fault_list *list)

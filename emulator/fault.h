@@ -27,6 +27,9 @@
  *     slow TIME         the call takes that much longer: 200ms, 1.5s, 50us
  *     reset-counter     the energy counter starts again at 0
  *     lost              the GPU falls off the bus: every later call for it says so, in every process
+ *     back              a lost GPU is there again, as after a reload of its driver: nothing stands that was
+ * set range LOW HIGH    no limit below LOW or above HIGH watts is taken from now on; the one in force stays
+ *     step WATTS        limits are rounded down to multiples of that from now on
  *     hot               heat holds the clock down from now on
  *     no-permission     return NO_PERMISSION
  *     missing           return FUNCTION_NOT_FOUND; also `missing FUNCTION`
@@ -34,7 +37,16 @@
 enum { FAULTS_MAX = 64, FAULT_FUNCTION_MAX = 64, FAULT_TEXT_MAX = 1 << 16 };
 
 enum fault_when { FAULT_ALWAYS, FAULT_NTH, FAULT_FROM, FAULT_EVERY, FAULT_AT };
-enum fault_action { FAULT_RETURN, FAULT_SLOW, FAULT_RESET_COUNTER, FAULT_LOST, FAULT_HOT };
+enum fault_action {
+    FAULT_RETURN,
+    FAULT_SLOW,
+    FAULT_RESET_COUNTER,
+    FAULT_LOST,
+    FAULT_HOT,
+    FAULT_BACK,
+    FAULT_RANGE,
+    FAULT_STEP
+};
 
 struct fault {
     int gpu;                           /* -1: any, and calls without a GPU */
@@ -43,8 +55,9 @@ struct fault {
     uint64_t number; /* of nth, from, every: 1 or more */
     double at_s;
     enum fault_action action;
-    int code;      /* of FAULT_RETURN */
-    double slow_s; /* of FAULT_SLOW */
+    int code;          /* of FAULT_RETURN */
+    double slow_s;     /* of FAULT_SLOW */
+    unsigned watts[2]; /* of FAULT_RANGE: lowest and highest; of FAULT_STEP: the step */
 };
 
 struct fault_list {

@@ -222,6 +222,27 @@ void gpu_init(struct emulated_gpu *gpu, unsigned index, const struct emulator_se
     sensor_init(gpu, settings);
 }
 
+unsigned gpu_lowest_mw(const struct emulated_gpu *gpu)
+{
+    return gpu->range_mw[0] != 0 ? gpu->range_mw[0] : (unsigned)(gpu->shape.lowest_limit_w * 1000.0);
+}
+
+unsigned gpu_highest_mw(const struct emulated_gpu *gpu)
+{
+    return gpu->range_mw[1] != 0 ? gpu->range_mw[1] : (unsigned)(gpu->shape.highest_limit_w * 1000.0);
+}
+
+void gpu_reload(struct emulated_gpu *gpu, int64_t now_ns)
+{
+    gpu->lost = false;
+    gpu->persistent = false;
+    gpu->limit_mw = gpu->default_limit_mw;
+    gpu->locked_lowest_mhz = gpu->locked_highest_mhz = 0;
+    gpu->memory_lowest_mhz = gpu->memory_highest_mhz = 0;
+    gpu->requested = (struct workload_set){0};
+    gpu_changed(gpu, now_ns);
+}
+
 /* Charges what was drawn since the last change, up to `at_ns`. */
 static void charge(const struct emulated_gpu *gpu, int64_t at_ns, struct emulator_accounts *accounts)
 {

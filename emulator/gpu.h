@@ -25,6 +25,13 @@ void gpu_init(struct emulated_gpu *gpu, unsigned index, const struct emulator_se
 /* The limit that holds: the one that was asked for, or the highest that is enforced. */
 unsigned gpu_enforced_mw(const struct emulated_gpu *gpu);
 
+/* The lowest and the highest limit that the driver takes now. */
+unsigned gpu_lowest_mw(const struct emulated_gpu *gpu);
+unsigned gpu_highest_mw(const struct emulated_gpu *gpu);
+
+/* A lost GPU is there again, as its driver starts it: with the default limit, and no clock locked. */
+void gpu_reload(struct emulated_gpu *gpu, int64_t now_ns);
+
 /*
  * Brings the history up to `now_ns`: planned loads begin, and the work of processes that died ends. Call it
  * before any question about a GPU. Returns the moment that the GPU is at: `now_ns`, or a later one that it

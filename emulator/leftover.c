@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/number.h"
 
-const char state_magic[STATE_MAGIC_BYTES] = "flyball-emulator-state/8";
+const char state_magic[STATE_MAGIC_BYTES] = "flyball-emulator-state/9";
 static const char any_layout[] = "flyball-emulator-state/";
 
 void state_read_boot(char out_boot[STATE_BOOT_BYTES])

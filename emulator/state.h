@@ -83,6 +83,8 @@ struct emulated_gpu {
     struct inertia inertia;
     struct emulator_sensor sensor;
     unsigned limit_mw, default_limit_mw;
+    unsigned range_mw[2]; /* the lowest and the highest limit that are taken; 0: those of the board */
+    unsigned step_mw;     /* to which limits are rounded down; 0: they are not */
     unsigned enforced_mw; /* no limit above this holds, whatever is asked for; 0: none */
     unsigned locked_lowest_mhz, locked_highest_mhz; /* 0: not locked */
     unsigned memory_lowest_mhz, memory_highest_mhz;
