@@ -181,7 +181,7 @@ class Machine:
         return {gpu: (BASE_W if limit is None else limit, FREE if clocks is None else (clocks, "0-0")) for gpu, (limit, clocks) in self.others.items()}
 
     def entries(self):
-        return sorted(path.name for path in self.knobs.rglob("*") if path.suffix in (".turned", ".kept", ".turned2", ".kept2"))
+        return sorted(path.name for path in self.knobs.rglob("*") if path.suffix in (".turned", ".kept", ".turned2", ".kept2", ".owed"))
 
     def end(self):
         send([self.daemon.process.pid] if self.daemon.process.poll() is None else [], signal.SIGKILL)

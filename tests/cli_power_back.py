@@ -14,7 +14,7 @@ import time
 
 import tap
 from power_machine import (CLEAN, DEFAULT_W, EMULATOR, HOME, KNOBS, PROMISED_S, SLEEPER, back_within, command, emulator, ended,
-                           entries, gone, guard_of, kill_program, left_behind, limits, machine, power, rows_of, start, wait_for)
+                           entries, gone, guard_of, kill_program, left_behind, limits, machine, power, rows_of, start, wait_for, FLYBALL, WHERE)
 
 
 def test_for_a_time():
@@ -238,6 +238,53 @@ def test_ones_own_program_is_no_stranger():
         tap.equal(limits(), [150])
         process.terminate()
         tap.equal((ended(process)[0], limits()), (143, [DEFAULT_W]))
+
+
+
+def script(text):
+    """A fault script in place of the present one."""
+    path = HOME / "faults"
+    path.write_text(text)
+    emulator("set", "--faults", path)
+
+
+def test_a_range_that_shrinks():
+    """What stood before is out of reach: the nearest is set, the rest is owed, and everybody may turn the GPU meanwhile."""
+    with machine(gpus=1):
+        for end in ("set", "reset", "wide"):
+            process = start("set", 150, "--", *SLEEPER)
+            process.stdout.readline()
+            script("range 100 260\n")
+            process.terminate()
+            _, _, talk = ended(process)
+            tap.equal((limits(), entries()), ([260], ["owed"]))
+            tap.contains(talk, "GPU 0 is owed what stood before 'flyball power'")
+            tap.contains(talk, "power limit 400 W, meanwhile 260 W; it is tried again, and 'flyball power set' or 'flyball power reset' ends it")
+            shown = power("get")
+            tap.contains(shown.stdout, "400 W before, owed")
+            tap.contains(shown.stderr, "is owed what stood before")
+            row = rows_of(power("get", "--format", "json"))[0]
+            tap.equal((row["journal_owed_w"], row["journal_turned_from_w"], row["held_by"], row["power_limit_w"]), (400.0, None, "", 260.0))
+            doctor = subprocess.run([FLYBALL, "doctor", *WHERE], env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=60, check=False)
+            tap.contains(doctor.stdout + doctor.stderr, "is owed what stood before")
+            restore = power("restore", "--format", "json")
+            tap.equal((restore.returncode, [each["end"] for each in json.loads(restore.stdout)["rows"]]), (75, ["owed"]))
+            if end == "set":
+                result = power("set", 250)
+                tap.equal((result.returncode, limits(), entries()), (0, [250], ["kept"]), result.stderr)
+                script("range 100 400\n")
+                tap.equal(power("restore", "--kept").returncode, 0)
+            elif end == "reset":
+                # Out of reach as well; there is nothing that would go back to it.
+                result = power("reset")
+                tap.equal((result.returncode, limits(), entries()), (0, [260], []), result.stderr)
+                script("range 100 400\n")
+                emulator("set", "--limit-w", DEFAULT_W)
+            else:
+                script("range 100 400\n")
+                power("get")
+                wait_for(lambda: entries() == [], "it is settled")
+            tap.equal((limits(), entries()), ([DEFAULT_W], []), end)
 
 
 tap.main(globals())

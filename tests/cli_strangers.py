@@ -14,6 +14,7 @@ import signal
 import subprocess
 import tempfile
 
+import node_machine
 import tap
 from power_machine import (CLEAN, DEFAULT_W, DRIVER, FLYBALL, HOME, KNOBS, NOBODY, SLEEPER, WHERE, emulator, entries, guard_of,
                            kill_both, kill_program, left_behind, limits, machine, power, wait_for)
@@ -374,6 +375,57 @@ def test_a_directory_of_another_users():
         result = power("set", 300, environment={"FLYBALL_RUNTIME_DIR": str(theirs)})
         tap.equal((result.returncode, limits()), (77, [DEFAULT_W]))
         tap.contains(result.stderr, "belongs to another user")
+
+
+
+def killed_session(limit):
+    """A user's session that is killed together with its guard."""
+    process, program = users_session({}, limit)
+    wait_for(lambda: limits() == [int(limit)], "it is set")
+    kill_both(process)
+    kill_program(program)
+    process.stdout.close()
+    process.stderr.close()
+
+
+def test_daemon_sweeps_what_a_user_left():
+    """flyballd puts back what another user's killed session left beside it, and root may set a limit at any moment of that."""
+    with shared_machine(), node_machine.daemon() as daemon:
+        killed_session("150")
+        daemon.said("left at 150 W by a killed program of user")
+        wait_for(lambda: (limits(), entries()) == ([DEFAULT_W], []), "it is swept")
+        killed_session("150")
+        result = power("set", 250)
+        tap.equal((result.returncode, limits()), (0, [250]), result.stderr)
+        tap.equal((power("restore", "--kept").returncode, limits()), (0, [DEFAULT_W]))
+
+
+def test_a_users_goal_out_of_reach():
+    """The driver's default cannot be set: root sets the nearest by the user's right, and owes the rest itself."""
+    with shared_machine():
+        killed_session("150")
+        (HOME / "faults").write_text("range 100 260\n")
+        emulator("set", "--faults", HOME / "faults")
+        restored(75, "owed")
+        tap.equal((limits(), entries()), ([260], ["owed"]))
+        tap.equal(next(KNOBS.glob("*.owed")).stat().st_uid, 0)
+        (HOME / "faults").write_text("range 100 400\n")
+        emulator("set", "--faults", HOME / "faults")
+        restored(0, "restored")
+        tap.equal(limits(), [DEFAULT_W])
+
+
+def test_a_users_debt_is_his():
+    """What a user owes is not root's to believe or to settle, and keeps root from nothing."""
+    with shared_machine():
+        emulator("set", "--limit-w", 260)
+        forge("power_limit_mw 390000 260000 260000", suffix="owed")
+        restored(75, "owed")
+        tap.equal((limits(), entries()), ([260], ["owed"]))
+        result = power("set", 250)
+        tap.equal((result.returncode, limits()), (0, [250]), result.stderr)
+        tap.equal((power("restore", "--kept").returncode, limits()), (75, [260]))
+        clean_up()
 
 
 tap.main(globals())

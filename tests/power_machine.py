@@ -69,7 +69,7 @@ def machine(*settings, gpus=2, model="a100"):
 
 def entries():
     """The kinds of the journal's entries; a write that was cut short left a file that is none."""
-    return sorted(path.suffix[1:] for path in KNOBS.iterdir() if path.suffix in (".turned", ".kept", ".turned2", ".kept2"))
+    return sorted(path.suffix[1:] for path in KNOBS.iterdir() if path.suffix in (".turned", ".kept", ".turned2", ".kept2", ".owed"))
 
 
 def command(*arguments):

@@ -3,8 +3,10 @@
 #include "knob/repair.h"
 #include "knob_support.h"
 
+#include <sys/file.h>
 #include <sys/syscall.h>
 
+#include "knob/gpu_lock.h"
 #include "knob/journal.h"
 
 enum { WITH_WORKER = 1, EXITS = 2, FAST = 4, WITH_COPY = 8, CLOCKS = 16, IDLE = 32, KINDS = 3 };
@@ -316,6 +318,47 @@ static void test_death_at_random(void **state)
     }
 }
 
+/* Of a lock whose taker has ended, the process that really holds it is named, also if the pid is in use
+ * again. */
+static void test_names_who_holds(void **state)
+{
+    char path[JOURNAL_PATH_MAX], expected[64];
+    struct fly_error error;
+    int lock, other, ends[2];
+    pid_t child;
+
+    (void)state;
+    knob_machine_start(&machine, "gpus=1,model=a100", NULL);
+    assert_int_equal(gpu_lock_take(machine.locks, machine.devices[0]->info.uuid, "one", &lock, NULL), 0);
+    snprintf(expected, sizeof expected, "'one', process %d; wait for it to end, or end it", (int)getpid());
+    assert_int_equal(gpu_lock_take(machine.locks, machine.devices[0]->info.uuid, "two", &other, &error),
+                     FLY_ESTATE);
+    check_contains(error.text, expected);
+    gpu_lock_release(lock);
+    /* A file as of an earlier process with this one's number, and a child that has the lock. */
+    assert_int_equal(journal_path(machine.locks, machine.devices[0]->info.uuid, ".lock", path, NULL), 0);
+    lock = open(path, O_RDWR | O_TRUNC | O_CLOEXEC);
+    assert_true(lock >= 0);
+    dprintf(lock, "'one', process %d%c1", (int)getpid(), '\0');
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    child = fork();
+    if (child == 0) {
+        _exit(flock(lock, LOCK_EX) == 0 && write(ends[1], "x", 1) == 1 && pause() == 0);
+    }
+    assert_int_equal(read(ends[0], expected, 1), 1);
+    close(lock);
+    assert_int_equal(gpu_lock_take(machine.locks, machine.devices[0]->info.uuid, "two", &other, &error),
+                     FLY_ESTATE);
+    snprintf(expected, sizeof expected, "held by process %d", (int)child);
+    check_contains(error.text, expected);
+    check_contains(error.text, "which has ended; wait for it to end");
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_int_equal(gpu_lock_take(machine.locks, machine.devices[0]->info.uuid, "two", &other, NULL), 0);
+    gpu_lock_release(other);
+    knob_machine_stop(&machine);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +369,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_living_session_is_left),
         cmocka_unit_test(test_guard_leaves_anothers_change),
         cmocka_unit_test(test_death_at_random),
+        cmocka_unit_test(test_names_who_holds),
     };
 
     if (argc > 2 && strcmp(argv[1], "session") == 0)

@@ -292,6 +292,68 @@ static void test_daemon_dies_while_it_acts(void **state)
     }
 }
 
+/* The entry of a session that ran beside the daemon, and was killed together with its guard. */
+static void leave_session(int64_t limit_mw, int64_t previous_mw)
+{
+    struct journal_entry entry;
+    pid_t dead = fork();
+
+    if (dead == 0)
+        _exit(0);
+    waitpid(dead, NULL, 0);
+    journal_begin(first_uuid(), "flyball run --tune", &entry);
+    entry.pid = dead;
+    entry.turns[entry.turn_count++] = (struct turn){.quantity = QUANTITY_POWER_LIMIT,
+                                                    .previous = {.number = previous_mw},
+                                                    .earlier = {.number = limit_mw},
+                                                    .ours = {.number = limit_mw}};
+    assert_int_equal(emulator_set_limit_w(scene.machine.emulator, 0, (double)limit_mw * 1e-3, NULL), 0);
+    assert_int_equal(journal_write(scene.machine.locks, JOURNAL_TURNED, &entry, NULL), 0);
+}
+
+static bool stuck_becomes(bool stuck)
+{
+    struct leases_gpu gpu = {.stuck = !stuck};
+
+    for (int i = 0; i < 30000 && gpu.stuck != stuck; i++) {
+        usleep(2000);
+        leases_look(scene.leases, 0, &gpu);
+    }
+    return gpu.stuck == stuck;
+}
+
+/* A daemon that runs sweeps what was left beside it: wholly, or as far as the range allows and later the
+ * rest. */
+static void test_sweeps_beside_it(void **state)
+{
+    struct lease_request request;
+    struct lease lease;
+
+    (void)state;
+    start_machine("gpus=2,model=a100");
+    scene_open(&scene);
+    assert_true(stuck_becomes(false));
+    for (int i = 0; i < 2; i++) {
+        leave_session(250000, 400000);
+        assert_true(limit_is(&scene, 0, 400.0));
+    }
+    knob_machine_fault(&scene.machine, "range 100 260\n");
+    leave_session(150000, 400000);
+    assert_true(limit_is(&scene, 0, 260.0));
+    assert_true(stuck_becomes(true));
+    /* Leases are granted meanwhile, and what is owed goes back when they end. */
+    request = request_of(getpid(), 1, 200000);
+    lease = must_grant(&scene, &request);
+    check_double(emulator_limit_w(scene.machine.emulator, 0), 200.0);
+    assert_int_equal(leases_end(scene.leases, lease.id, NULL, NULL), 0);
+    assert_true(limit_is(&scene, 0, 260.0));
+    knob_machine_fault(&scene.machine, "range 100 400\n");
+    assert_true(limit_is(&scene, 0, 400.0));
+    assert_true(stuck_becomes(false));
+    assert_false(journal_exists(scene.machine.locks, JOURNAL_OWED, first_uuid()));
+    scene_stop(&scene);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -301,6 +363,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_death_at_random),
         cmocka_unit_test(test_acts_for_holder_of_lock),
         cmocka_unit_test(test_daemon_dies_while_it_acts),
+        cmocka_unit_test(test_sweeps_beside_it),
     };
 
     if (argc > 2 && strcmp(argv[1], "holder") == 0)

@@ -36,6 +36,34 @@ enum reading_state setting_read(const struct device *device, enum quantity quant
     return reading.values[quantity].state;
 }
 
+static int64_t nearest_limit_mw(const struct device *device, int64_t wanted_mw)
+{
+    struct device_reading reading;
+    const struct reading *lowest = &reading.values[QUANTITY_POWER_LIMIT_MIN],
+                         *highest = &reading.values[QUANTITY_POWER_LIMIT_MAX];
+
+    device_read(device, &clock_real,
+                QUANTITY_BIT(QUANTITY_POWER_LIMIT_MIN) | QUANTITY_BIT(QUANTITY_POWER_LIMIT_MAX), &reading);
+    if (lowest->state != READING_OK || highest->state != READING_OK || lowest->value > highest->value)
+        return wanted_mw;
+    return wanted_mw < lowest->value    ? lowest->value
+           : wanted_mw > highest->value ? highest->value
+                                        : wanted_mw;
+}
+
+struct setting setting_nearest(const struct device *device, enum quantity quantity,
+                               const struct setting *wanted)
+{
+    struct setting nearest = *wanted;
+    struct workloads workloads;
+
+    if (quantity == QUANTITY_POWER_LIMIT)
+        nearest.number = nearest_limit_mw(device, wanted->number);
+    else if (quantity == QUANTITY_WORKLOADS && device_read_workloads(device, &workloads) == READING_OK)
+        nearest.workloads = workload_common(&wanted->workloads, &workloads.supported);
+    return nearest;
+}
+
 int setting_check(const struct device *device, enum quantity quantity, const struct setting *setting,
                   struct fly_error *out_error)
 {

@@ -41,6 +41,14 @@ bool setting_equals(const struct setting *one, const struct setting *other);
 enum reading_state setting_read(const struct device *device, enum quantity quantity,
                                 struct setting *out_setting);
 
+/*
+ * Gives the setting nearest to the wanted one that the device takes at present: a limit within its range, of
+ * workload profiles those that it offers, any other as it is. So is one whose range cannot be read.
+ * Thread-safe.
+ */
+struct setting setting_nearest(const struct device *device, enum quantity quantity,
+                               const struct setting *wanted);
+
 /* Do what device_check_set and device_set do, for any quantity. Thread-safe. */
 int setting_check(const struct device *device, enum quantity quantity, const struct setting *setting,
                   struct fly_error *out_error);

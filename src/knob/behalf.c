@@ -130,7 +130,7 @@ static void site_of(const struct journal_entry *entry, struct site *out_site)
     site_init(&places, out_site);
 }
 
-static int put_back(const struct journal_entry *entry, const struct device *device, struct site *site,
+static int put_back(struct journal_entry *entry, const struct device *device, struct site *site,
                     struct fly_error *out_error)
 {
     int code = 0;
@@ -139,7 +139,8 @@ static int put_back(const struct journal_entry *entry, const struct device *devi
         struct fly_error error = {.code = 0};
         struct setting found;
 
-        if (turn_back(site, device, &entry->turns[i - 1], false, &found, &error) != TURN_FAILED || code < 0)
+        if (turn_back(site, device, &entry->turns[i - 1], false, NULL, &found, &error) != TURN_FAILED ||
+            code < 0)
             continue;
         code = error_set(out_error, error.code, "%s", error.text);
     }

@@ -20,11 +20,12 @@
 #include "base/harmless.h"
 #include "base/number.h"
 #include "knob/fork_close.h"
+#include "knob/guard.h"
 #include "knob/journal.h"
 #include "knob/lock_holder.h"
 #include "knob/runtime_directory.h"
 
-enum { HOLDER_MAX = GPU_LOCK_HOLDER_MAX, HOLDER_ATTEMPTS = 10, MILLISECOND_NS = 1000000 };
+enum { HOLDER_MAX = 96, FILE_MAX = 128, HOLDER_ATTEMPTS = 10, MILLISECOND_NS = 1000000 };
 enum { SUCCESSORS_MAX = 16, LOOK_ATTEMPTS = 2, GUARD_ATTEMPTS = 100, PAUSE_NS = 20000000 };
 
 static int failed(const char *path, int cause, struct fly_error *out_error)
@@ -34,21 +35,74 @@ static int failed(const char *path, int cause, struct fly_error *out_error)
                      strerror(cause));
 }
 
-/* Reads who holds the lock; a process that just took it may not have written that yet. */
-static void read_holder(int lock, char holder[HOLDER_MAX])
+/* Who holds a lock, according to its file. */
+struct holder {
+    char text[HOLDER_MAX];
+    pid_t pid; /* 0: unknown */
+    bool gone; /* there is no such process here any more: the guard of that session may hold the lock */
+};
+
+/*
+ * Reads who holds the lock; a process that just took it may not have written that yet. Behind the text and a
+ * zero stands when the process began, since another may have its pid by now.
+ */
+static void read_holder(int lock, struct holder *out_holder)
 {
     const struct timespec pause = {.tv_nsec = MILLISECOND_NS};
+    char text[FILE_MAX] = "";
     ssize_t length = 0;
+    const char *number;
+    size_t end;
+    uint64_t pid = 0, start_ticks = 0;
 
     for (int i = 0; i < HOLDER_ATTEMPTS && length <= 0; i++) {
         if (i > 0)
             nanosleep(&pause, NULL);
-        length = pread(lock, holder, HOLDER_MAX - 1, 0);
+        length = pread(lock, text, sizeof text - 2, 0);
     }
-    holder[length > 0 ? length : 0] = '\0';
-    harmless_make_ascii(holder);
-    if (holder[0] == '\0')
-        snprintf(holder, HOLDER_MAX, "another program");
+    end = strlen(text);
+    if (length > 0 && end + 1 < (size_t)length)
+        (void)number_parse_u64(text + end + 1, UINT64_MAX, &start_ticks);
+    snprintf(out_holder->text, HOLDER_MAX, "%.*s", HOLDER_MAX - 1, text);
+    harmless_make_ascii(out_holder->text);
+    number = strrchr(out_holder->text, ' ');
+    if (number == NULL || !number_parse_u64(number + 1, INT32_MAX, &pid))
+        pid = 0;
+    out_holder->pid = (pid_t)pid;
+    out_holder->gone = pid != 0 && ((kill((pid_t)pid, 0) < 0 && errno == ESRCH) ||
+                                    (start_ticks != 0 && journal_start_of((pid_t)pid) != start_ticks));
+    if (out_holder->text[0] == '\0')
+        snprintf(out_holder->text, HOLDER_MAX, "another program");
+}
+
+static bool is_guard(pid_t pid)
+{
+    char path[64], name[32] = "";
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%lld/comm", (long long)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!read(fd, name, sizeof name - 1);
+        close(fd);
+    }
+    return strncmp(name, GUARD_PROGRAM, strlen(GUARD_PROGRAM)) == 0;
+}
+
+/* Says who really holds the lock: a session, or after its end whoever puts back. */
+static void say_holder(int lock, const struct holder *holder, char text[GPU_LOCK_HOLDER_MAX])
+{
+    struct lock_holder found;
+
+    if (!holder->gone)
+        snprintf(text, GPU_LOCK_HOLDER_MAX, "%s", holder->text);
+    else if (lock_holder_find(lock, &found))
+        snprintf(text, GPU_LOCK_HOLDER_MAX, "process %lld, %s of %s, which has ended", (long long)found.pid,
+                 is_guard(found.pid) ? "the guard" : "a child perhaps", holder->text);
+    else
+        snprintf(text, GPU_LOCK_HOLDER_MAX,
+                 "%s, which is not here any more, or by its guard; what holds them cannot be seen from here",
+                 holder->text);
 }
 
 /* Only people read this: after a failure the lock has no name. */
@@ -56,11 +110,13 @@ static void write_holder(const char *path, const char *program)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat status;
-    char text[HOLDER_MAX];
-    int length = snprintf(text, sizeof text, "'%.60s', process %lld", program, (long long)getpid());
+    char text[FILE_MAX];
+    int length = snprintf(text, sizeof text, "'%.60s', process %lld", program, (long long)getpid()) + 1;
 
     if (fd < 0)
         return;
+    length += snprintf(text + length, sizeof text - (size_t)length, "%llu",
+                       (unsigned long long)journal_start_of(getpid()));
     /* A file with a second name belongs to somebody, who wants this process to overwrite it. */
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 && ftruncate(fd, 0) == 0)
         (void)!pwrite(fd, text, (size_t)length, 0);
@@ -81,23 +137,22 @@ static int open_lock(const char *path)
     return errno == EEXIST ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
 }
 
-/* Returns whether the process that the text names is gone, so that only its guard can still hold the lock. */
-static bool holder_is_gone(const char *holder)
+/* Returns whether a holder will soon be done: a guard that puts back, or that settles what is owed. */
+static bool is_soon_done(const struct holder *holder)
 {
-    const char *number = strrchr(holder, ' ');
-    uint64_t pid;
+    static const char guard[] = "'" GUARD_PROGRAM "'";
 
-    return number != NULL && number_parse_u64(number + 1, INT32_MAX, &pid) && pid > 0 &&
-           kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+    return holder->gone || strncmp(holder->text, guard, strlen(guard)) == 0;
 }
 
 /*
  * Takes the lock; if its holder died, waits for the guard to put back. A process that merely
  * looks who holds the lock also holds it for a moment. Returns 0 or an errno.
  */
-static int take(int lock, char holder[HOLDER_MAX])
+static int take(int lock, char text[GPU_LOCK_HOLDER_MAX])
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    struct holder holder;
 
     for (int attempt = 0;; attempt++) {
         int cause;
@@ -107,9 +162,11 @@ static int take(int lock, char holder[HOLDER_MAX])
         cause = errno;
         if (cause != EWOULDBLOCK)
             return cause;
-        read_holder(lock, holder);
-        if (attempt == GUARD_ATTEMPTS || (attempt >= LOOK_ATTEMPTS && !holder_is_gone(holder)))
+        read_holder(lock, &holder);
+        if (attempt == GUARD_ATTEMPTS || (attempt >= LOOK_ATTEMPTS && !is_soon_done(&holder))) {
+            say_holder(lock, &holder, text);
             return cause;
+        }
         nanosleep(&pause, NULL);
     }
 }
@@ -135,11 +192,11 @@ bool gpu_lock_stands(const char *directory, const char *uuid, int lock)
 }
 
 /* Opens and takes the lock, again if root replaced the file in between. Returns 0 or an errno. */
-static int open_and_take(const char *path, char holder[HOLDER_MAX], int *out_lock)
+static int open_and_take(const char *path, char holder[GPU_LOCK_HOLDER_MAX], int *out_lock)
 {
     int cause = EWOULDBLOCK;
 
-    snprintf(holder, HOLDER_MAX, "another program");
+    snprintf(holder, GPU_LOCK_HOLDER_MAX, "another program");
     for (int attempt = 0; attempt < SUCCESSORS_MAX; attempt++) {
         int lock = open_lock(path);
 
@@ -160,7 +217,7 @@ static int open_and_take(const char *path, char holder[HOLDER_MAX], int *out_loc
 int gpu_lock_take(const char *directory, const char *uuid, const char *program, int *out_lock,
                   struct fly_error *out_error)
 {
-    char path[JOURNAL_PATH_MAX], holder[HOLDER_MAX];
+    char path[JOURNAL_PATH_MAX], holder[GPU_LOCK_HOLDER_MAX];
     int lock = -1, cause, code = journal_path(directory, uuid, ".lock", path, out_error);
 
     if (code < 0)
@@ -168,8 +225,8 @@ int gpu_lock_take(const char *directory, const char *uuid, const char *program, 
     cause = open_and_take(path, holder, &lock);
     if (cause == EWOULDBLOCK)
         return error_set(out_error, FLY_ESTATE,
-                         "the knobs of the GPU '%s' are held by %s; wait for it to end, or end it", uuid,
-                         holder);
+                         "the knobs of the GPU '%s' are held by %s; wait for it to end%s", uuid, holder,
+                         holder[0] == '\'' ? ", or end it" : "");
     if (cause != 0)
         return failed(path, cause, out_error);
     write_holder(path, program);
@@ -220,7 +277,7 @@ static int succeed(const char *path)
 int gpu_lock_replace(const char *directory, const char *uuid, const char *program, const struct stat *held,
                      int *out_lock, struct fly_error *out_error)
 {
-    char path[JOURNAL_PATH_MAX], own[JOURNAL_PATH_MAX], holder[HOLDER_MAX];
+    char path[JOURNAL_PATH_MAX], own[JOURNAL_PATH_MAX], holder[GPU_LOCK_HOLDER_MAX];
     int lock, turn, cause, code = journal_path(directory, uuid, ".lock", path, out_error);
     struct stat named;
 
@@ -253,6 +310,7 @@ int gpu_lock_holder(const char *directory, const char *uuid, char out_holder[GPU
 {
     char path[JOURNAL_PATH_MAX];
     int lock, code = journal_path(directory, uuid, ".lock", path, out_error);
+    struct holder holder;
     bool held;
 
     if (code < 0)
@@ -264,8 +322,10 @@ int gpu_lock_holder(const char *directory, const char *uuid, char out_holder[GPU
         return error_set(out_error, errno == EACCES ? FLY_EPERM : FLY_EREAD,
                          "the lock '%s' cannot be looked at: %s", path, strerror(errno));
     held = flock(lock, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-    if (held)
-        read_holder(lock, out_holder);
+    if (held) {
+        read_holder(lock, &holder);
+        say_holder(lock, &holder, out_holder);
+    }
     close(lock);
     return held ? 1 : 0;
 }

@@ -26,7 +26,8 @@
 
 /*
  * Takes the lock. FLY_ESTATE with the holder's name and pid if it is held, FLY_EPERM, FLY_EWRITE.
- * If the holder has died and its guard is at work, waits for the guard, two seconds at most.
+ * If the holder has died and its guard is at work, or a guard settles a debt, waits for it, two seconds at
+ * most.
  */
 int gpu_lock_take(const char *directory, const char *uuid, const char *program, int *out_lock,
                   struct fly_error *out_error);
@@ -44,11 +45,11 @@ int gpu_lock_replace(const char *directory, const char *uuid, const char *progra
 bool gpu_lock_stands(const char *directory, const char *uuid, int lock);
 
 /*
- * Finds who holds the lock: returns 1 with the holder's name, "'flyball power', process 4711", or
- * 0 if nobody does. It takes the lock for a moment, shared, to find out; gpu_lock_take waits that
- * long. FLY_EPERM, FLY_EREAD.
+ * Finds who holds the lock: returns 1 with the holder's name, "'flyball power', process 4711", or 0 if
+ * nobody does. After the end of that process it is the guard that is named, or whoever else has the lock. It
+ * takes the lock for a moment, shared, to find out; gpu_lock_take waits that long. FLY_EPERM, FLY_EREAD.
  */
-enum { GPU_LOCK_HOLDER_MAX = 96 };
+enum { GPU_LOCK_HOLDER_MAX = 200 };
 int gpu_lock_holder(const char *directory, const char *uuid, char out_holder[GPU_LOCK_HOLDER_MAX],
                     struct fly_error *out_error);
 

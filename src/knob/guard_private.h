@@ -4,6 +4,7 @@
 
 #include <flyball/error.h>
 
+#include "knob/journal.h"
 #include "knob/turn.h"
 
 /*
@@ -41,5 +42,51 @@ struct guard_message {
     struct turn turn;
     struct fly_error error;
 };
+
+/* ---- inside the guard ---- */
+
+enum { GUARD_TURNS_MAX = DEVICES_MAX * TURNS_MAX };
+
+struct told {
+    char uuid[DEVICE_TEXT_MAX];
+    struct turn turn;
+    bool denied; /* the driver refused this user */
+    int looks;   /* how many more times to check whether the knob stays where it was put back */
+};
+
+/* Large; there is only one. */
+struct guarding {
+    struct device_list list;
+    const char *nvml_path, *amdsmi_path;
+    struct site site;
+    const char *directory;
+    pid_t session;
+    int session_fd; /* readable when the session has ended; -1: unavailable */
+    int locks[DEVICES_MAX];
+    size_t lock_count;
+    struct held {
+        char uuid[DEVICE_TEXT_MAX], pci[DEVICE_PCI_MAX];
+    } held[DEVICES_MAX];               /* the GPUs of the locks */
+    struct told told[GUARD_TURNS_MAX]; /* in the order in which the knobs were first turned */
+    size_t told_count;
+};
+
+/* Begins by the words of the command line, detached from the session. FLY_EUSAGE. */
+int guarding_begin(int argc, char **argv, struct guarding *out_guarding);
+
+/* Attends the session until it ends, puts back, makes debts of what it cannot, and releases the locks. */
+void guarding_attend(struct guarding *guarding);
+
+/* Returns the GPU, or NULL if it is not open. */
+const struct device *guarding_device(const struct guarding *guarding, const char *uuid);
+
+/* Returns whether a turn is left that is in that file of the GPU. */
+bool guarding_is_told_of(const struct guarding *guarding, const char *uuid, enum journal_kind kind);
+
+/*
+ * Puts back what was turned last first, on one GPU or on all (NULL), under the lock. Tries again what fails.
+ * A command that the session was waiting for when it ended may still be running: its knob is checked again.
+ */
+void guarding_put_back(struct guarding *guarding, const char *only_uuid);
 
 #endif

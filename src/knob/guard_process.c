@@ -15,40 +15,22 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/number.h"
-#include "device/open/backends.h"
 #include "knob/cgroup_leave.h"
+#include "knob/debt.h"
 #include "knob/guard.h"
 #include "knob/guard_private.h"
 #include "knob/journal.h"
 
-enum { ARGUMENTS = 8, GUARD_TURNS_MAX = DEVICES_MAX * TURNS_MAX };
+enum { ARGUMENTS = 8 };
 enum { LOOK_MS = 100, TRIES = 100, TRY_NS = 100000000, OPEN_LOOKS = 8 };
-static const double patience_s = 10; /* to keep trying */
-
-struct told {
-    char uuid[DEVICE_TEXT_MAX];
-    struct turn turn;
-    int looks; /* how many more times to check whether the knob stays where it was put back */
-};
-
-/* Large; there is only one. */
-struct guarding {
-    struct device_list list;
-    const char *nvml_path, *amdsmi_path;
-    struct site site;
-    const char *directory;
-    pid_t session;
-    int session_fd; /* readable when the session has ended; -1: unavailable */
-    int locks[DEVICES_MAX];
-    size_t lock_count;
-    struct told told[GUARD_TURNS_MAX]; /* in the order in which the knobs were first turned */
-    size_t told_count;
-};
+/* For how long it tries under the lock: longer while a command may still be running. */
+static const double patience_s = 2, open_patience_s = 10;
 
 /* Leaves the process that started it, which must not have the guard among its children. */
 static void detach(void)
 {
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGUSR1, SIGUSR2};
+    static const int ignored[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGPIPE,
+                                  SIGTSTP, SIGUSR1, SIGUSR2, SIGXFSZ};
     sigset_t none;
 
     for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
@@ -74,25 +56,6 @@ static void resist_oom(void)
     close(fd);
 }
 
-int guard_open_devices(const char *nvml_path, const char *amdsmi_path, const char *pci,
-                       struct device_list *list, struct fly_error *out_error)
-{
-    struct device_options options = {.nvml_path = nvml_path[0] != '\0' ? nvml_path : NULL,
-                                     .amdsmi_path = amdsmi_path[0] != '\0' ? amdsmi_path : NULL,
-                                     .only_pci = pci[0] != '\0' ? pci : NULL};
-    size_t before = list->count;
-    int code = FLY_EUNSUPPORTED;
-
-    error_set(out_error, code, "no driver is there through which something can be set; see 'flyball doctor'");
-    for (size_t i = 0; device_backends[i] != NULL; i++) {
-        if (options.only_pci != NULL && list->count > before)
-            break; /* a GPU has one driver */
-        if (device_backends[i]->set != NULL && device_backends[i]->open(&options, list, out_error) == 0)
-            code = 0;
-    }
-    return code;
-}
-
 static void answer(enum guard_word word, const char *uuid, const struct fly_error *error)
 {
     struct guard_message message;
@@ -108,7 +71,7 @@ static void answer(enum guard_word word, const char *uuid, const struct fly_erro
     while (sent < 0 && errno == EINTR);
 }
 
-static const struct device *device_of(const struct guarding *guarding, const char *uuid)
+const struct device *guarding_device(const struct guarding *guarding, const char *uuid)
 {
     size_t place = device_list_find(&guarding->list, DEVICE_GPU, uuid);
 
@@ -122,9 +85,9 @@ static void open_device(struct guarding *guarding, const char *uuid, const char 
     struct fly_error error = {.code = 0};
     int code = 0;
 
-    if (device_of(guarding, uuid) == NULL)
+    if (guarding_device(guarding, uuid) == NULL)
         code = guard_open_devices(guarding->nvml_path, guarding->amdsmi_path, pci, &guarding->list, &error);
-    if (device_of(guarding, uuid) == NULL && code < 0)
+    if (guarding_device(guarding, uuid) == NULL && code < 0)
         error_set(out_error, code, "the guard, which turns knobs back, cannot: %.400s", error.text);
 }
 
@@ -133,13 +96,16 @@ static void hold(struct guarding *guarding, const char *uuid, const char *pci, i
     struct fly_error error = {.code = 0};
 
     open_device(guarding, uuid, pci, &error);
-    if (device_of(guarding, uuid) == NULL && error.code == 0)
+    if (guarding_device(guarding, uuid) == NULL && error.code == 0)
         error_set(
             &error, FLY_EUNSUPPORTED,
             "the guard, which turns knobs back, does not see the GPU '%s'; see whether 'flyball doctor' does",
             uuid);
-    else if (error.code == 0 && lock >= 0 && guarding->lock_count < DEVICES_MAX)
+    else if (error.code == 0 && lock >= 0 && guarding->lock_count < DEVICES_MAX) {
+        snprintf(guarding->held[guarding->lock_count].uuid, DEVICE_TEXT_MAX, "%s", uuid);
+        snprintf(guarding->held[guarding->lock_count].pci, DEVICE_PCI_MAX, "%s", pci);
         guarding->locks[guarding->lock_count++] = lock;
+    }
     (void)!chdir("/"); /* only now: paths of the environment may be relative */
     answer(GUARD_HELD, uuid, &error);
 }
@@ -242,8 +208,7 @@ static void attend(struct guarding *guarding)
     }
 }
 
-/* Returns whether a turn is left that is in that file of the GPU. */
-static bool is_told_of(const struct guarding *guarding, const char *uuid, enum journal_kind kind)
+bool guarding_is_told_of(const struct guarding *guarding, const char *uuid, enum journal_kind kind)
 {
     for (size_t i = 0; i < guarding->told_count; i++) {
         const struct told *told = &guarding->told[i];
@@ -254,59 +219,130 @@ static bool is_told_of(const struct guarding *guarding, const char *uuid, enum j
     return false;
 }
 
-/*
- * Puts back what was turned last first. Tries again what fails. A command that the session was
- * waiting for when it ended may still be running: its knob is checked again.
- */
-static void put_back(struct guarding *guarding)
+/* Writes a debt down while a knob is put back. */
+struct debtor {
+    const struct guarding *guarding;
+    struct journal_entry entry; /* in which the turn is */
+    int code;
+};
+
+static void note_debt(void *state, const struct turn *turn)
+{
+    struct debtor *debtor = state;
+
+    debtor->code = debt_keep(debtor->guarding->directory, &debtor->entry, turn, NULL);
+}
+
+/* Puts one knob back; false if that is to be tried again, or it is to be looked at again. */
+static bool put_back_one(struct guarding *guarding, struct told *told)
+{
+    enum journal_kind kind = journal_kind_of(JOURNAL_TURNED, told->turn.quantity);
+    const struct device *device = guarding_device(guarding, told->uuid);
+    bool insists = told->looks == OPEN_LOOKS;
+    struct debtor debtor = {.guarding = guarding};
+    const struct turn_note note = {.note = note_debt, .state = &debtor};
+    struct fly_error error = {.code = 0};
+    struct setting found;
+    enum turn_end end;
+
+    if (device == NULL)
+        return false;
+    if (journal_read(guarding->directory, kind, told->uuid, &debtor.entry, NULL) < 0)
+        journal_begin(told->uuid, "flyball", &debtor.entry);
+    end = turn_back(&guarding->site, device, &told->turn, insists, &note, &found, &error);
+    told->denied = end == TURN_FAILED && error.code == FLY_EPERM;
+    if (end == TURN_FAILED || (end == TURN_SHORT && debtor.code < 0))
+        return false;
+    return told->looks-- <= 0;
+}
+
+void guarding_put_back(struct guarding *guarding, const char *only_uuid)
 {
     for (size_t i = guarding->told_count; i > 0; i--) {
         struct told told = guarding->told[i - 1];
         enum journal_kind kind = journal_kind_of(JOURNAL_TURNED, told.turn.quantity);
-        bool insists = told.looks == OPEN_LOOKS;
-        const struct device *device = device_of(guarding, told.uuid);
-        struct setting found;
 
-        if (device == NULL ||
-            turn_back(&guarding->site, device, &told.turn, insists, &found, NULL) == TURN_FAILED)
-            continue;
-        if (guarding->told[i - 1].looks-- > 0)
+        if ((only_uuid != NULL && strcmp(only_uuid, told.uuid) != 0) ||
+            !put_back_one(guarding, &guarding->told[i - 1]))
             continue;
         forget(guarding, i - 1);
-        if (!is_told_of(guarding, told.uuid, kind))
+        if (!guarding_is_told_of(guarding, told.uuid, kind))
             journal_remove(guarding->directory, kind, told.uuid, NULL);
     }
 }
 
-int guard_main(int argc, char **argv)
+static bool is_any_open(const struct guarding *guarding)
 {
-    static struct guarding guarding;
-    const struct timespec pause = {.tv_nsec = TRY_NS};
+    for (size_t i = 0; i < guarding->told_count; i++) {
+        if (turn_is_open(&guarding->told[i].turn))
+            return true;
+    }
+    return false;
+}
+
+/* Makes a debt of a turn as the guard knows it. */
+static void owe(struct guarding *guarding, const struct told *told)
+{
+    enum journal_kind kind = journal_kind_of(JOURNAL_TURNED, told->turn.quantity);
+    struct journal_entry entry;
+
+    if (journal_read(guarding->directory, kind, told->uuid, &entry, NULL) == 0 &&
+        debt_keep(guarding->directory, &entry, &told->turn, NULL) == 0)
+        (void)debt_keep_entry(guarding->directory, told->uuid, kind, NULL);
+}
+
+/*
+ * Lets others turn the GPUs: what could not be put back is owed from now on. What this user may not put back
+ * stays as it is, for root.
+ */
+static void let_go(struct guarding *guarding)
+{
+    for (size_t i = 0; i < guarding->told_count; i++) {
+        const struct told *told = &guarding->told[i];
+
+        if (!told->denied)
+            owe(guarding, told);
+    }
+    for (size_t i = 0; i < guarding->lock_count; i++)
+        close(guarding->locks[i]);
+    close(GUARD_SOCKET); /* whoever waits for the guard waits no longer */
+}
+
+int guarding_begin(int argc, char **argv, struct guarding *out_guarding)
+{
     struct fly_error error = {.code = 0};
-    struct mono_time end;
     uint64_t session;
 
     if (argc != ARGUMENTS || strcmp(argv[1], GUARD_PROTOCOL) != 0 ||
         !number_parse_u64(argv[2], INT32_MAX, &session) || session == 0)
-        return fly_error_exit_status(FLY_EUSAGE);
-    guarding.session = (pid_t)session;
-    guarding.directory = argv[3];
-    site_init(&(struct site_options){.commands = argv[6], .daemon = argv[7]}, &guarding.site);
+        return FLY_EUSAGE;
+    out_guarding->session = (pid_t)session;
+    out_guarding->directory = argv[3];
+    site_init(&(struct site_options){.commands = argv[6], .daemon = argv[7]}, &out_guarding->site);
     detach();
     cgroup_leave("/proc");
     resist_oom();
-    guarding.session_fd = (int)syscall(SYS_pidfd_open, guarding.session, 0);
-    guarding.nvml_path = argv[4];
-    guarding.amdsmi_path = argv[5];
+    out_guarding->session_fd = (int)syscall(SYS_pidfd_open, out_guarding->session, 0);
+    out_guarding->nvml_path = argv[4];
+    out_guarding->amdsmi_path = argv[5];
     answer(GUARD_READY, "", &error);
-    attend(&guarding);
-    end = mono_after_s(mono_now(), patience_s);
-    put_back(&guarding);
-    for (int i = 0; i < TRIES && guarding.told_count > 0 && mono_elapsed_s(mono_now(), end) > 0; i++) {
-        nanosleep(&pause, NULL);
-        put_back(&guarding);
-    }
-    site_deinit(&guarding.site);
-    device_list_close(&guarding.list);
     return 0;
+}
+
+void guarding_attend(struct guarding *guarding)
+{
+    const struct timespec pause = {.tv_nsec = TRY_NS};
+    struct mono_time begin;
+
+    attend(guarding);
+    begin = mono_now();
+    guarding_put_back(guarding, NULL);
+    for (int i = 0;
+         i < TRIES && guarding->told_count > 0 &&
+         mono_elapsed_s(begin, mono_now()) < (is_any_open(guarding) ? open_patience_s : patience_s);
+         i++) {
+        nanosleep(&pause, NULL);
+        guarding_put_back(guarding, NULL);
+    }
+    let_go(guarding);
 }

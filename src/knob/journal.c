@@ -22,6 +22,7 @@
 
 static const char *const suffixes[] = {[JOURNAL_TURNED] = ".turned",
                                        [JOURNAL_TURNED_2] = ".turned2",
+                                       [JOURNAL_OWED] = ".owed",
                                        [JOURNAL_KEPT] = ".kept",
                                        [JOURNAL_KEPT_2] = ".kept2"};
 _Static_assert(sizeof suffixes / sizeof suffixes[0] == JOURNAL_KIND_COUNT, "a suffix for every kind");
@@ -38,7 +39,9 @@ static const quantity_set first_quantities = QUANTITY_BIT(QUANTITY_POWER_LIMIT) 
 
 enum journal_kind journal_kind_of(enum journal_kind kind, enum quantity quantity)
 {
-    return (QUANTITY_BIT(quantity) & first_quantities) != 0 ? kind : (enum journal_kind)(kind + 1);
+    return kind == JOURNAL_OWED || (QUANTITY_BIT(quantity) & first_quantities) != 0
+               ? kind
+               : (enum journal_kind)(kind + 1);
 }
 
 bool journal_is_kept(enum journal_kind kind)
@@ -49,6 +52,8 @@ bool journal_is_kept(enum journal_kind kind)
 /* Returns the first of the two files to which this one belongs. */
 static enum journal_kind first_of(enum journal_kind kind)
 {
+    if (kind == JOURNAL_OWED)
+        return JOURNAL_OWED;
     return journal_is_kept(kind) ? JOURNAL_KEPT : JOURNAL_TURNED;
 }
 
@@ -84,8 +89,7 @@ static void read_boot(char boot[JOURNAL_BOOT_MAX])
         snprintf(boot, JOURNAL_BOOT_MAX, "unknown");
 }
 
-/* Returns when a process began, in ticks since the boot; 0: it does not exist, or that is unknown. */
-static uint64_t start_of(pid_t pid)
+uint64_t journal_start_of(pid_t pid)
 {
     char path[64], text[STAT_BYTES];
     const char *at;
@@ -103,7 +107,7 @@ static uint64_t start_of(pid_t pid)
 void journal_begin(const char *uuid, const char *program, struct journal_entry *out_entry)
 {
     *out_entry = (struct journal_entry){
-        .pid = getpid(), .start_ticks = start_of(getpid()), .date_s = (int64_t)time(NULL)};
+        .pid = getpid(), .start_ticks = journal_start_of(getpid()), .date_s = (int64_t)time(NULL)};
     snprintf(out_entry->uuid, sizeof out_entry->uuid, "%s", uuid);
     snprintf(out_entry->program, sizeof out_entry->program, "%s", program);
     harmless_hide_controls(out_entry->program);
@@ -120,7 +124,7 @@ bool journal_is_of_this_boot(const struct journal_entry *entry)
 
 bool journal_maker_lives(const struct journal_entry *entry)
 {
-    return entry->pid > 0 && entry->start_ticks != 0 && start_of(entry->pid) == entry->start_ticks;
+    return entry->pid > 0 && entry->start_ticks != 0 && journal_start_of(entry->pid) == entry->start_ticks;
 }
 
 static int write_failed(const char *path, int cause, struct fly_error *out_error)

@@ -16,7 +16,8 @@
  * What was set before knobs were turned, on disk, for the next program that comes after a session
  * that could not put it back. There is a file for each GPU, "UUID.turned", and "UUID.kept" for
  * settings that were meant to outlive their session; each has a second one, "UUID.turned2" and
- * "UUID.kept2". A file is written whole, synced, and removed once everything in it is put back:
+ * "UUID.kept2". "UUID.owed" has what could not be put back as it was (debt.h). A file is written whole,
+ * synced, and removed once everything in it is put back:
  *
  *     flyball-journal 1
  *     gpu GPU-8f3a...
@@ -54,7 +55,14 @@
 enum { JOURNAL_PROGRAM_MAX = 64, JOURNAL_BOOT_MAX = 40, JOURNAL_TEXT_MAX = 2048, JOURNAL_PATH_MAX = 512 };
 
 /* The files; the second of two holds what the first versions do not know. */
-enum journal_kind { JOURNAL_TURNED, JOURNAL_TURNED_2, JOURNAL_KEPT, JOURNAL_KEPT_2, JOURNAL_KIND_COUNT };
+enum journal_kind {
+    JOURNAL_TURNED,
+    JOURNAL_TURNED_2,
+    JOURNAL_OWED, /* of all quantities; see debt.h */
+    JOURNAL_KEPT,
+    JOURNAL_KEPT_2,
+    JOURNAL_KIND_COUNT
+};
 
 /* Returns the file that has turns of this quantity: of one session's two, of which `kind` is the first. */
 enum journal_kind journal_kind_of(enum journal_kind kind, enum quantity quantity);
@@ -121,6 +129,9 @@ int journal_remove(const char *directory, enum journal_kind kind, const char *uu
  */
 int journal_set_aside(const char *directory, enum journal_kind kind, const char *uuid,
                       struct fly_error *out_error);
+
+/* Returns when a process began, in ticks since the boot; 0: it does not exist, or that is unknown. */
+uint64_t journal_start_of(pid_t pid);
 
 /* Returns whether the entry is of this boot: a restart of the machine resets what it describes. */
 bool journal_is_of_this_boot(const struct journal_entry *entry);

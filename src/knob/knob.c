@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/thread/fork_guard.h"
+#include "knob/debt.h"
 #include "knob/gpu_lock.h"
 #include "knob/knob_defaults.h"
 #include "knob/knob_private.h"
@@ -38,9 +39,14 @@ static int repair_left(const struct knob *knob, struct knob_gpu *gpu, const stru
     if (!journal_exists(knob->directory, kind, gpu->device->info.uuid))
         return 0;
     repair_gpu(knob->directory, options, gpu->device, kind, &repair);
-    snprintf(report->repaired + length, sizeof report->repaired - length, "%s%.191s", length > 0 ? "; " : "",
-             repair.text);
-    return repair.end == REPAIR_FAILED ? error_set(&report->error, FLY_ESTATE, "%s", repair.text) : 0;
+    if (repair.end != REPAIR_OWED)
+        snprintf(report->repaired + length, sizeof report->repaired - length, "%s%.191s",
+                 length > 0 ? "; " : "", repair.text);
+    /* What is owed holds up nobody, and is put back with what this session turns. */
+    if (repair.end != REPAIR_FAILED || kind == JOURNAL_OWED ||
+        (repair.may_be_owed && debt_keep_entry(knob->directory, gpu->device->info.uuid, kind, NULL) == 0))
+        return 0;
+    return error_set(&report->error, FLY_ESTATE, "%s", repair.text);
 }
 
 /* Takes the lock, repairs, and checks whether others use the GPU; the report says what was found. */
@@ -51,7 +57,7 @@ static int open_gpu(struct knob *knob, struct knob_gpu *gpu, const struct knob_o
 
     if (gpu->device->backend->set != NULL)
         code = stranger_lock_take(knob->directory, options, gpu->device, &gpu->lock, error);
-    for (int kind = JOURNAL_TURNED; code == 0 && gpu->lock >= 0 && kind <= JOURNAL_TURNED_2; kind++)
+    for (int kind = JOURNAL_TURNED; code == 0 && gpu->lock >= 0 && kind <= JOURNAL_OWED; kind++)
         code = repair_left(knob, gpu, options, (enum journal_kind)kind);
     read_previous(gpu);
     if (code == 0)
@@ -76,7 +82,8 @@ static void adopt_file(const struct knob *knob, struct knob_gpu *gpu, enum journ
         struct setting now;
 
         if (turn->quantity != QUANTITY_PERSISTENCE &&
-            (setting_read(gpu->device, turn->quantity, &now) != READING_OK || !turn_stands(turn, &now)))
+            (setting_read(gpu->device, turn->quantity, &now) != READING_OK ||
+             !turn_stands_on(gpu->device, turn, &now)))
             continue;
         if (knob_turn_of(gpu, turn->quantity) == NULL)
             gpu->entry.turns[gpu->entry.turn_count++] = *turn;

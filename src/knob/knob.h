@@ -89,6 +89,7 @@ enum knob_state {
     KNOB_UNTURNED, /* as this session found it, or put back */
     KNOB_TURNED,   /* where this session put it, as far as is known */
     KNOB_FOREIGN,  /* another program changed it since: this session may not turn it any more */
+    KNOB_OWED,     /* put back as near as could be set; the rest is owed (debt.h), and the error says what */
     KNOB_STUCK,    /* it could not be put back; the journal keeps the entry for the next start */
     KNOB_STATE_COUNT
 };
@@ -114,7 +115,7 @@ struct knob_report {
     enum way way;            /* by which it was turned last */
     bool persistence_turned; /* turned on, so that the limit holds */
     char repaired[400];      /* a clause: what an earlier session had left; "" for nothing */
-    struct fly_error error;  /* DENIED, FOREIGN, STUCK: why, and what to do; else code 0 */
+    struct fly_error error;  /* DENIED, FOREIGN, OWED, STUCK: why, and what to do; else code 0 */
 };
 
 /*

@@ -2,6 +2,7 @@
 /* Puts back what a session turned, and detects changes by others. */
 #include "base/error.h"
 #include "knob/ceiling.h"
+#include "knob/debt.h"
 #include "knob/knob_private.h"
 
 static void say_foreign(struct knob_gpu *gpu, int64_t found_mw)
@@ -55,16 +56,50 @@ static void say_foreign_level(struct knob_gpu *gpu, int64_t found)
         device_level_word(gpu->report.level_before));
 }
 
+/* Writes a debt down while a knob is put back. */
+struct debtor {
+    const struct knob *knob;
+    const struct knob_gpu *gpu;
+    int code;
+    struct fly_error error;
+};
+
+static void note_debt(void *state, const struct turn *turn)
+{
+    struct debtor *debtor = state;
+
+    debtor->code = debt_keep(debtor->knob->directory, &debtor->gpu->entry, turn, &debtor->error);
+}
+
+static void say_owed(const struct knob *knob, struct knob_gpu *gpu)
+{
+    char text[DEBT_TEXT_MAX];
+
+    if (gpu->report.state == KNOB_STUCK || !debt_say(knob->directory, gpu->device, text))
+        return;
+    gpu->report.state = KNOB_OWED;
+    error_set(&gpu->report.error, FLY_ESTATE, "%s", text);
+}
+
 /* Puts one knob back; the error is that of a knob that could not be put back, or could not be forgotten. */
-static int put_back_one(struct knob *knob, struct knob_gpu *gpu, const struct turn *turn,
+static int put_back_one(struct knob *knob, struct knob_gpu *gpu, struct turn *turn,
                         struct fly_error *out_error)
 {
+    struct debtor debtor = {.knob = knob, .gpu = gpu};
+    const struct turn_note note = {.note = note_debt, .state = &debtor};
     struct setting found;
 
-    switch (turn_back(&knob->site, gpu->device, turn, true, &found, out_error)) {
+    switch (turn_back(&knob->site, gpu->device, turn, true, &note, &found, out_error)) {
     case TURN_FAILED:
         gpu->report.state = KNOB_STUCK;
         return FLY_EREAD;
+    case TURN_SHORT:
+        if (debtor.code < 0) {
+            gpu->report.state = KNOB_STUCK;
+            return error_set(out_error, debtor.code, "%s", debtor.error.text);
+        }
+        say_owed(knob, gpu);
+        break;
     case TURN_FOREIGN:
         if (turn->quantity == QUANTITY_POWER_LIMIT)
             say_foreign(gpu, found.number);
@@ -97,9 +132,15 @@ int knob_put_back(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out
     if (gpu->report.state == KNOB_TURNED || gpu->report.state == KNOB_STUCK)
         gpu->report.state = KNOB_UNTURNED;
     for (size_t i = gpu->entry.turn_count; i > 0; i--) {
-        struct turn turn = gpu->entry.turns[i - 1];
+        struct turn turn = gpu->entry.turns[i - 1], *left;
 
-        if (put_back_one(knob, gpu, &turn, &error) < 0 && code == 0) {
+        if (put_back_one(knob, gpu, &turn, &error) == 0)
+            continue;
+        /* It may have been moved all the same. */
+        left = knob_turn_of(gpu, turn.quantity);
+        if (left != NULL)
+            *left = turn;
+        if (code == 0) {
             code = error.code;
             if (out_error != NULL)
                 *out_error = error;
@@ -150,7 +191,8 @@ static bool find_foreign(struct knob *knob, struct knob_gpu *gpu, enum quantity 
     const struct turn *turn = knob_turn_of(gpu, quantity);
     struct setting now;
 
-    if (turn == NULL || setting_read(gpu->device, quantity, &now) != READING_OK || turn_stands(turn, &now))
+    if (turn == NULL || setting_read(gpu->device, quantity, &now) != READING_OK ||
+        turn_stands_on(gpu->device, turn, &now))
         return false;
     if (quantity == QUANTITY_POWER_LIMIT)
         say_foreign(gpu, now.number);

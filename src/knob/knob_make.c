@@ -10,12 +10,14 @@
 static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, const struct setting *now,
                   const struct setting *value, enum way way, struct fly_error *out_error)
 {
-    struct turn *turn = knob_turn_of(gpu, quantity);
+    struct turn *turn = knob_turn_of(gpu, quantity), debt;
     int code;
 
     if (turn == NULL) {
         turn = &gpu->entry.turns[gpu->entry.turn_count++];
         *turn = (struct turn){.quantity = quantity, .previous = *now};
+        if (knob_owes(knob, gpu, quantity, now, &debt))
+            turn->previous = debt.previous;
     }
     turn->earlier = *now;
     turn->ours = *value;

@@ -42,6 +42,10 @@ int knob_check_fork(const struct knob *knob, struct fly_error *out_error);
 /* Returns the turn of a quantity that is not yet put back, or NULL. */
 struct turn *knob_turn_of(struct knob_gpu *gpu, enum quantity quantity);
 
+/* Gives the debt of a knob that stands there, where it was left; false if there is none. */
+bool knob_owes(const struct knob *knob, const struct knob_gpu *gpu, enum quantity quantity,
+               const struct setting *now, struct turn *out_debt);
+
 /* Returns whether there is a turn of another quantity. */
 bool knob_has_turn_besides(const struct knob_gpu *gpu, enum quantity quantity);
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "knob/ceiling.h"
+#include "knob/debt.h"
 #include "knob/gpu_lock.h"
 #include "knob/knob_private.h"
 
@@ -35,6 +36,16 @@ static int read_now(struct knob_gpu *gpu, enum quantity quantity, struct setting
     return 0;
 }
 
+/* A debt that still stands is as before. */
+static bool is_as_before(const struct knob *knob, const struct knob_gpu *gpu, const struct turn *turn,
+                         const struct setting *value)
+{
+    struct turn debt;
+
+    return setting_equals(value, &turn->previous) ||
+           (knob_owes(knob, gpu, turn->quantity, value, &debt) && setting_equals(value, &debt.ours));
+}
+
 /* Records the state after the attempt; a knob that is back at its old value is forgotten. */
 static int settle(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
                   const struct setting *value, struct fly_error *out_error)
@@ -42,7 +53,7 @@ static int settle(struct knob *knob, struct knob_gpu *gpu, enum quantity quantit
     struct turn *turn = knob_turn_of(gpu, quantity);
     int code;
 
-    if (setting_equals(value, &turn->previous))
+    if (is_as_before(knob, gpu, turn, value))
         return knob_drop_turn(knob, gpu, quantity, out_error);
     turn->earlier = turn->ours = *value;
     code = knob_write_entry(knob, gpu, quantity, out_error);
@@ -94,11 +105,13 @@ static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quant
 {
     struct way_result result = {.state = READING_NOT_READ};
     struct setting now, made = *value;
+    struct turn debt;
     int code = read_now(gpu, quantity, &now, out_error);
 
     if (code < 0)
         return code;
-    if (!setting_equals(&now, value) || knob_turn_of(gpu, quantity) != NULL) {
+    if (!setting_equals(&now, value) || knob_turn_of(gpu, quantity) != NULL ||
+        knob_owes(knob, gpu, quantity, &now, &debt)) {
         code = knob_make_turn(knob, gpu, quantity, &now, value, &result, out_error);
         if (code < 0) {
             /* Otherwise the intent stays. */
@@ -106,6 +119,8 @@ static int turn_one(struct knob *knob, struct knob_gpu *gpu, enum quantity quant
                 settle(knob, gpu, quantity, &now, NULL);
             return code;
         }
+        /* What was owed is now this session's to put back, or is what was asked for. */
+        debt_end(knob->directory, gpu->device->info.uuid, quantity);
         if (result.state == READING_OK)
             made = result.now;
         if (result.state == READING_OK || setting_is_clock(quantity))
@@ -152,6 +167,7 @@ static int check_level_left(const struct knob_gpu *gpu, struct fly_error *out_er
 static int check_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
                      const struct setting *value, struct fly_error *out_error)
 {
+    struct turn debt;
     int code = 0;
 
     if (gpu->lock >= 0 && !gpu_lock_stands(knob->directory, gpu->device->info.uuid, gpu->lock))
@@ -162,13 +178,22 @@ static int check_gpu(struct knob *knob, struct knob_gpu *gpu, enum quantity quan
             gpu->device->info.index);
     if (gpu->report.state == KNOB_DENIED || gpu->report.state == KNOB_FOREIGN || knob_find_foreign(knob, gpu))
         return error_set(out_error, gpu->report.error.code, "%s", gpu->report.error.text);
-    if (setting_is_clock(quantity) && knob_turn_of(gpu, quantity) == NULL)
+    if (setting_is_clock(quantity) && knob_turn_of(gpu, quantity) == NULL &&
+        !knob_owes(knob, gpu, quantity, value, &debt))
         code = ceiling_check_free(gpu->device, quantity, out_error);
     if (quantity == QUANTITY_PERFORMANCE_LEVEL && knob_turn_of(gpu, quantity) == NULL)
         code = check_level_left(gpu, out_error);
     if (code == 0)
         code = setting_check(gpu->device, quantity, value, out_error);
     return code < 0 ? code : knob_look(knob, gpu, true, out_error);
+}
+
+/* Whether a turn that goes back as far as it can goes there. */
+static bool is_back_at(const struct knob_gpu *gpu, const struct turn *turn, const struct setting *value)
+{
+    struct setting goal = setting_nearest(gpu->device, turn->quantity, &turn->previous);
+
+    return setting_equals(&turn->previous, value) || setting_equals(&goal, value);
 }
 
 /* Puts a knob back to where this call found it. */
@@ -180,7 +205,7 @@ static void undo(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity
         gpu->entry.turn_count - (turn != NULL) - (knob_turn_of(gpu, QUANTITY_PERSISTENCE) != NULL);
 
     /* If nothing was turned then, everything goes back, persistence mode too. */
-    if (others == 0 && (turn == NULL || setting_equals(&turn->previous, before)))
+    if (others == 0 && (turn == NULL || is_back_at(gpu, turn, before)))
         knob_put_back(knob, gpu, NULL);
     else
         turn_one(knob, gpu, quantity, before, NULL);
@@ -371,6 +396,17 @@ int knob_set_ceilings(struct knob *knob, const int64_t *ceilings_mhz, struct fly
     return knob_set_clocks(knob, QUANTITY_CLOCK_CEILING, wanted, out_error);
 }
 
+/* Gives the default limit, or the nearest that is in the GPU's range at present. */
+static int reset_limit(struct knob_gpu *gpu, int64_t *out_limit_mw, struct fly_error *out_error)
+{
+    struct setting limit = {.number = 0};
+    int code = read_now(gpu, QUANTITY_POWER_LIMIT_DEFAULT, &limit, out_error);
+
+    if (code == 0)
+        *out_limit_mw = setting_nearest(gpu->device, QUANTITY_POWER_LIMIT, &limit).number;
+    return code;
+}
+
 /* After a reset, only persistence mode is left to be put back of what was kept. */
 static int forget_kept(struct knob *knob, struct knob_gpu *gpu, struct fly_error *out_error)
 {
@@ -395,10 +431,10 @@ int knob_reset(struct knob *knob, struct fly_error *out_error)
         struct setting now;
 
         levels[i] = KNOB_NO_LEVEL;
-        if (gpu->report.state != KNOB_UNTURNED && gpu->report.state != KNOB_TURNED)
+        if (gpu->report.state == KNOB_DENIED || gpu->report.state == KNOB_FOREIGN ||
+            gpu->report.state == KNOB_STUCK)
             continue;
-        code = read_now(gpu, QUANTITY_POWER_LIMIT_DEFAULT, &now, out_error);
-        limits_mw[i] = code == 0 ? now.number : 0;
+        code = reset_limit(gpu, &limits_mw[i], out_error);
         if (setting_read(gpu->device, QUANTITY_WORKLOADS, &now) == READING_OK &&
             !workload_is_empty(&now.workloads))
             sets[i] = &none;
@@ -408,8 +444,14 @@ int knob_reset(struct knob *knob, struct fly_error *out_error)
     }
     if (code == 0)
         code = knob_set_several(knob, limits_mw, sets, levels, out_error);
-    for (size_t i = 0; i < knob->count && code == 0 && knob->kind == JOURNAL_KEPT; i++) {
-        if (limits_mw[i] != 0)
+    for (size_t i = 0; i < knob->count && code == 0; i++) {
+        const char *uuid = knob->gpus[i].device->info.uuid;
+
+        if (limits_mw[i] == 0)
+            continue;
+        debt_end(knob->directory, uuid, QUANTITY_WORKLOADS);
+        debt_end(knob->directory, uuid, QUANTITY_PERFORMANCE_LEVEL);
+        if (knob->kind == JOURNAL_KEPT)
             code = forget_kept(knob, &knob->gpus[i], out_error);
     }
     return code;

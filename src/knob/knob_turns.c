@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/thread/fork_guard.h"
+#include "knob/debt.h"
 #include "knob/knob_private.h"
 
 int knob_check_fork(const struct knob *knob, struct fly_error *out_error)
@@ -38,6 +39,13 @@ struct turn *knob_turn_of(struct knob_gpu *gpu, enum quantity quantity)
             return &gpu->entry.turns[i];
     }
     return NULL;
+}
+
+bool knob_owes(const struct knob *knob, const struct knob_gpu *gpu, enum quantity quantity,
+               const struct setting *now, struct turn *out_debt)
+{
+    return debt_find(knob->directory, gpu->device->info.uuid, quantity, out_debt) &&
+           (setting_is_clock(quantity) || turn_stands_on(gpu->device, out_debt, now));
 }
 
 bool knob_has_turn_besides(const struct knob_gpu *gpu, enum quantity quantity)

@@ -7,17 +7,13 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "knob/debt.h"
 #include "knob/gpu_lock.h"
 #include "knob/knob_defaults.h"
 #include "knob/runtime_directory.h"
 #include "knob/stranger.h"
 
 enum { ENTRIES_MAX = 256 };
-
-static double watts(int64_t limit_mw)
-{
-    return (double)limit_mw * 1e-3;
-}
 
 /* Removes the entry, and reports the result. */
 static void forget(const char *directory, enum journal_kind kind, struct repair *repair)
@@ -28,14 +24,7 @@ static void forget(const char *directory, enum journal_kind kind, struct repair 
         repair_end_with(repair, REPAIR_FAILED, "%.300s", error.text);
 }
 
-/* The result for an entry's knobs. */
-struct put_back {
-    bool failed;
-    enum turn_end ends[QUANTITY_NAMED_COUNT]; /* UNNEEDED if the entry had no such turn */
-    int64_t clock_mhz, memory_mhz;            /* FOREIGN: the clock that contradicts the ceiling */
-};
-
-static void take_found(enum quantity quantity, const struct setting *found, struct put_back *all,
+static void take_found(enum quantity quantity, const struct setting *found, struct repair_ends *all,
                        struct repair *repair)
 {
     if (quantity == QUANTITY_POWER_LIMIT)
@@ -50,12 +39,45 @@ static void take_found(enum quantity quantity, const struct setting *found, stru
         repair->level_found = found->number;
 }
 
-/* Puts the entry's turns back, the last first. */
-static struct put_back put_back(const struct site_options *ways, const struct device *device,
-                                const struct journal_entry *entry, struct repair *repair,
-                                struct fly_error *out_error)
+/* Writes debts down while an entry is put back. */
+struct debtor {
+    const char *directory;
+    const struct journal_entry *entry;
+    int code;
+    struct fly_error error;
+};
+
+static void note_debt(void *state, const struct turn *turn)
 {
-    struct put_back all = {.failed = false};
+    struct debtor *debtor = state;
+
+    debtor->code = debt_keep(debtor->directory, debtor->entry, turn, &debtor->error);
+}
+
+/* Puts one turn back; a debt that cannot be written down counts as a failure. */
+static enum turn_end put_back_one(struct site *site, const struct device *device, struct debtor *debtor,
+                                  struct turn *turn, struct setting *out_found, struct fly_error *out_error)
+{
+    const struct turn_note note = {.note = note_debt, .state = debtor};
+    enum turn_end end = turn_back(site, device, turn, false, &note, out_found, out_error);
+
+    if (end == TURN_SHORT && debtor->code < 0) {
+        error_set(out_error, debtor->code, "%s", debtor->error.text);
+        return TURN_FAILED;
+    }
+    return end;
+}
+
+/* Puts the entry's turns back, the last first, and keeps those in it that are still to be put back. */
+static struct repair_ends put_back(const char *directory, enum journal_kind kind,
+                                   const struct site_options *ways, const struct device *device,
+                                   struct journal_entry *entry, struct repair *repair,
+                                   struct fly_error *out_error)
+{
+    const struct journal_entry whole = *entry;
+    struct debtor debtor = {.directory = directory, .entry = &whole};
+    struct repair_ends all = {.failed = false};
+    size_t kept = TURNS_MAX;
     struct site_options places = *ways;
     struct site site;
 
@@ -67,158 +89,48 @@ static struct put_back put_back(const struct site_options *ways, const struct de
         places.daemon = entry->places[WAY_DAEMON];
     site_init(&places, &site);
     for (size_t i = entry->turn_count; i > 0; i--) {
-        const struct turn *turn = &entry->turns[i - 1];
+        struct turn *turn = &entry->turns[i - 1];
+        struct fly_error error = {.code = 0};
         struct setting found;
+        enum turn_end end = put_back_one(&site, device, &debtor, turn, &found, &error);
 
-        all.ends[turn->quantity] = turn_back(&site, device, turn, false, &found, out_error);
-        all.failed |= all.ends[turn->quantity] == TURN_FAILED;
+        all.ends[turn->quantity] = end;
+        all.is_short |= end == TURN_SHORT;
+        if (end == TURN_FAILED) {
+            all.failed = true;
+            all.denied |= error.code == FLY_EPERM;
+            *out_error = error;
+        }
         take_found(turn->quantity, &found, &all, repair);
+        if (end == TURN_FAILED || (end == TURN_SHORT && kind == JOURNAL_OWED))
+            entry->turns[--kept] = *turn;
     }
+    entry->turn_count = TURNS_MAX - kept;
+    memmove(&entry->turns[0], &entry->turns[kept], entry->turn_count * sizeof entry->turns[0]);
     site_deinit(&site);
     return all;
 }
 
-/* Begins a clause of the text, behind those before it; returns how many bytes are left. */
-static size_t next_clause(struct repair *repair, char **out_at)
+static void say_strangers_debt(const struct device *device, struct repair *repair)
 {
-    size_t length = strlen(repair->text);
-
-    if (length > 0)
-        length += (size_t)snprintf(repair->text + length, sizeof repair->text - length, "; ");
-    if (length >= sizeof repair->text)
-        length = sizeof repair->text - 1;
-    *out_at = repair->text + length;
-    return sizeof repair->text - length;
+    repair_end_with(repair, REPAIR_OWED,
+                    "what is owed to GPU %u for another user is put back by that user's programs",
+                    device->info.index);
 }
 
-/* The end of the entry: what is said of one knob counts unless another one says more. */
-static void end_as(struct repair *repair, enum turn_end end)
+/* Says what stays; false if nothing does. */
+static bool say_left(const char *directory, const struct device *device, const struct repair_ends *all,
+                     const struct fly_error *error, struct repair *repair)
 {
-    if (end == TURN_FOREIGN)
-        repair->end = REPAIR_FOREIGN;
-    else if (end == TURN_RESTORED && repair->end == REPAIR_UNNEEDED)
-        repair->end = REPAIR_RESTORED;
-}
+    char text[DEBT_TEXT_MAX];
 
-static void say_limit(const struct journal_entry *entry, unsigned index, const struct put_back *all,
-                      struct repair *repair)
-{
-    enum turn_end end = all->ends[QUANTITY_POWER_LIMIT];
-    char *text;
-    size_t bytes = next_clause(repair, &text);
-
-    /* Persistence mode was turned on for the limit. */
-    if (end == TURN_UNNEEDED && all->ends[QUANTITY_PERSISTENCE] == TURN_RESTORED)
-        end = TURN_RESTORED;
-    if (end == TURN_FOREIGN)
-        snprintf(text, bytes,
-                 "the power limit of GPU %u, which '%s' had set to %g W, was changed by another program to "
-                 "%g W since; it is left at that",
-                 index, entry->program, watts(repair->set_mw), watts(repair->found_mw));
-    else if (end == TURN_RESTORED)
-        snprintf(text, bytes, "the power limit of GPU %u, left at %g W by '%s', process %lld, is %g W again",
-                 index, watts(repair->found_mw), entry->program, (long long)entry->pid,
-                 watts(repair->previous_mw));
-    else
-        snprintf(text, bytes, "the power limit of GPU %u, set by '%s', stood at %g W already", index,
-                 entry->program, watts(repair->found_mw));
-    end_as(repair, end);
-}
-
-static void say_ceiling(const struct journal_entry *entry, unsigned index, const struct put_back *all,
-                        enum quantity quantity, struct repair *repair)
-{
-    bool is_memory = quantity == QUANTITY_MEMORY_CLOCK_CEILING;
-    long long ceiling_mhz = is_memory ? repair->memory_ceiling_mhz : repair->ceiling_mhz;
-    const char *clock = is_memory ? "memory clock" : "clock";
-    enum turn_end end = all->ends[quantity];
-    char *text;
-    size_t bytes = next_clause(repair, &text);
-
-    if (end == TURN_FOREIGN)
-        snprintf(text, bytes,
-                 "the %s of GPU %u, which '%s' had held to %lld MHz, is %lld MHz, as another program set "
-                 "it since; it is left so",
-                 clock, index, entry->program, ceiling_mhz,
-                 (long long)(is_memory ? all->memory_mhz : all->clock_mhz));
-    else
-        snprintf(text, bytes,
-                 "the ceiling of %lld MHz on the %s of GPU %u, left by '%s', process %lld, is lifted",
-                 ceiling_mhz, clock, index, entry->program, (long long)entry->pid);
-    end_as(repair, end);
-}
-
-static void say_workloads(const struct journal_entry *entry, unsigned index, const struct put_back *all,
-                          struct repair *repair)
-{
-    enum turn_end end = all->ends[QUANTITY_WORKLOADS];
-    char *text, set[WORKLOAD_TEXT_MAX], found[WORKLOAD_TEXT_MAX], before[WORKLOAD_TEXT_MAX];
-    size_t bytes = next_clause(repair, &text);
-
-    workload_text(&repair->workloads_set, set);
-    workload_text(&repair->workloads_found, found);
-    workload_text(&repair->workloads_before, before);
-    if (end == TURN_FOREIGN)
-        snprintf(text, bytes,
-                 "the workload profiles of GPU %u, which '%s' had set to %.60s, were changed by another "
-                 "program to %.60s since; they are left so",
-                 index, entry->program, set, found);
-    else if (end == TURN_RESTORED)
-        snprintf(text, bytes,
-                 "the workload profiles of GPU %u, left at %.60s by '%s', process %lld, are %.60s again",
-                 index, found, entry->program, (long long)entry->pid, before);
-    else
-        snprintf(text, bytes, "the workload profiles of GPU %u, set by '%s', were %.60s already", index,
-                 entry->program, found);
-    end_as(repair, end);
-}
-
-static void say_level(const struct journal_entry *entry, unsigned index, const struct put_back *all,
-                      struct repair *repair)
-{
-    enum turn_end end = all->ends[QUANTITY_PERFORMANCE_LEVEL];
-    const char *found = device_level_word(repair->level_found),
-               *before = device_level_word(repair->level_before);
-    char *text;
-    size_t bytes = next_clause(repair, &text);
-
-    if (end == TURN_FOREIGN)
-        snprintf(
-            text, bytes,
-            "the performance level of GPU %u, which '%s' had set to '%s', was changed by another program "
-            "to '%s' since; it is left so",
-            index, entry->program, device_level_word(repair->level_set), found);
-    else if (end == TURN_RESTORED)
-        snprintf(text, bytes,
-                 "the performance level of GPU %u, left at '%s' by '%s', process %lld, is '%s' again", index,
-                 found, entry->program, (long long)entry->pid, before);
-    else
-        snprintf(text, bytes, "the performance level of GPU %u, set by '%s', was '%s' already", index,
-                 entry->program, found);
-    end_as(repair, end);
-}
-
-/* Says what became of each knob of the entry. */
-static void say(const struct journal_entry *entry, unsigned index, const struct put_back *all,
-                struct repair *repair)
-{
-    repair_end_with(repair, REPAIR_UNNEEDED, "%s", "");
-    if (repair->set_mw != 0)
-        say_limit(entry, index, all, repair);
-    if (repair->ceiling_mhz != 0)
-        say_ceiling(entry, index, all, QUANTITY_CLOCK_CEILING, repair);
-    if (repair->memory_ceiling_mhz != 0)
-        say_ceiling(entry, index, all, QUANTITY_MEMORY_CLOCK_CEILING, repair);
-    if (repair->has_workloads)
-        say_workloads(entry, index, all, repair);
-    if (repair->has_level)
-        say_level(entry, index, all, repair);
-    if (repair->text[0] == '\0') {
-        snprintf(repair->text, sizeof repair->text,
-                 "persistence mode of GPU %u, which '%s' had turned on, is %s", index, entry->program,
-                 all->ends[QUANTITY_PERSISTENCE] == TURN_FOREIGN ? "left as it is" : "off again");
-        end_as(repair, all->ends[QUANTITY_PERSISTENCE]);
+    if (all->failed) {
+        repair_end_with(repair, REPAIR_FAILED, "%.300s", error->text);
+        repair->may_be_owed = !all->denied;
+    } else if (all->is_short && debt_say(directory, device, text)) {
+        repair_end_with(repair, REPAIR_OWED, "%s", text);
     }
+    return all->failed || all->is_short;
 }
 
 static void repair_entry(const char *directory, const struct site_options *ways, const struct device *device,
@@ -226,7 +138,8 @@ static void repair_entry(const char *directory, const struct site_options *ways,
 {
     struct fly_error error = {.code = 0};
     unsigned index = device->info.index;
-    struct put_back all;
+    struct journal_entry left = *entry;
+    struct repair_ends all;
 
     if (!journal_is_of_this_boot(entry)) {
         repair_end_with(repair, REPAIR_UNNEEDED, "what '%s' set on GPU %u went with a restart of the machine",
@@ -234,13 +147,13 @@ static void repair_entry(const char *directory, const struct site_options *ways,
         forget(directory, kind, repair);
         return;
     }
-    all = put_back(ways, device, entry, repair, &error);
-    if (all.failed) {
+    all = put_back(directory, kind, ways, device, &left, repair, &error);
+    if (!say_left(directory, device, &all, &error, repair))
+        repair_say(entry, index, &all, repair);
+    if (left.turn_count == 0)
+        forget(directory, kind, repair);
+    else if (left.turn_count < entry->turn_count && journal_write(directory, kind, &left, &error) < 0)
         repair_end_with(repair, REPAIR_FAILED, "%.300s", error.text);
-        return;
-    }
-    say(entry, index, &all, repair);
-    forget(directory, kind, repair);
 }
 
 static void repair_own(const char *directory, const struct knob_options *options, const struct device *device,
@@ -268,8 +181,13 @@ static void repair_own(const char *directory, const struct knob_options *options
 void repair_gpu(const char *directory, const struct knob_options *options, const struct device *device,
                 enum journal_kind kind, struct repair *out_repair)
 {
-    (stranger_made(directory, kind, device->info.uuid) ? stranger_repair : repair_own)(
-        directory, options, device, kind, out_repair);
+    bool is_strangers = stranger_made(directory, kind, device->info.uuid);
+
+    *out_repair = repair_begin(kind, device->info.uuid);
+    if (!is_strangers || kind != JOURNAL_OWED)
+        (is_strangers ? stranger_repair : repair_own)(directory, options, device, kind, out_repair);
+    else
+        say_strangers_debt(device, out_repair);
 }
 
 /*
@@ -289,10 +207,42 @@ static bool is_in_use(const char *directory, const struct knob_options *options,
     }
     if (is_strangers || gpu_lock_holder(directory, name->uuid, holder, NULL) != 1)
         return false;
-    if (!options->impatient &&
+    if (!options->impatient && name->kind != JOURNAL_OWED &&
         (journal_read(directory, name->kind, name->uuid, &entry, NULL) < 0 || !journal_maker_lives(&entry)))
         return false;
     repair_end_with(repair, REPAIR_IN_USE, "the knobs of the GPU '%s' are held by %s", name->uuid, holder);
+    return true;
+}
+
+/*
+ * Returns whether nothing can be done about a debt now: the knob stands as near to what is owed as can be
+ * set, or cannot be read. Another user's is left to him.
+ */
+static bool is_owed_still(const char *directory, const struct device *device, struct repair *repair)
+{
+    struct journal_entry entry;
+    char text[DEBT_TEXT_MAX];
+
+    if (stranger_made(directory, JOURNAL_OWED, device->info.uuid)) {
+        say_strangers_debt(device, repair);
+        return true;
+    }
+    if (journal_read(directory, JOURNAL_OWED, device->info.uuid, &entry, NULL) < 0 ||
+        !journal_is_of_this_boot(&entry))
+        return false;
+    for (size_t i = 0; i < entry.turn_count; i++) {
+        const struct turn *turn = &entry.turns[i];
+        struct setting now, goal = setting_nearest(device, turn->quantity, &turn->previous);
+
+        if (setting_is_clock(turn->quantity) ||
+            (setting_read(device, turn->quantity, &now) == READING_OK &&
+             !(setting_equals(&now, &turn->ours) && setting_equals(&now, &goal))))
+            return false;
+    }
+    if (!debt_say(directory, device, text))
+        return false;
+    repair_describe(repair, &entry);
+    repair_end_with(repair, REPAIR_OWED, "%s", text);
     return true;
 }
 
@@ -304,7 +254,8 @@ static void repair_present(const char *directory, const struct knob_options *opt
     struct fly_error error;
     int lock;
 
-    if (is_in_use(directory, options, name, out_repair))
+    if ((name->kind == JOURNAL_OWED && is_owed_still(directory, device, out_repair)) ||
+        is_in_use(directory, options, name, out_repair))
         return;
     if (stranger_lock_take(directory, options, device, &lock, &error) < 0) {
         repair_end_with(out_repair, error.code == FLY_ESTATE ? REPAIR_IN_USE : REPAIR_FAILED, "%.300s",
@@ -373,19 +324,31 @@ static size_t list_absent(const char *directory, const struct device_list *list,
     return count;
 }
 
+/* Returns whether a debt was made of what another file of the GPU says. */
+static bool is_said(const struct repair *repairs, size_t count, size_t maximum, const char *uuid)
+{
+    for (size_t i = 0; i < count && i < maximum; i++) {
+        if (repairs[i].end == REPAIR_OWED && strcmp(repairs[i].uuid, uuid) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Repairs the entries of one directory; returns how many there are so far. */
 static int repair_directory(const char *directory, const struct knob_options *options,
                             const struct device_list *list, bool kept, struct journal_name *names,
                             struct repair *out_repairs, size_t maximum, int count)
 {
     /* Entries of sessions come first: what was turned over a kept setting goes back to that setting. */
-    for (int kind = JOURNAL_TURNED; kind <= (kept ? JOURNAL_KEPT_2 : JOURNAL_TURNED_2); kind++) {
+    for (int kind = JOURNAL_TURNED; kind <= (kept ? JOURNAL_KEPT_2 : JOURNAL_OWED); kind++) {
         size_t total = list_present(directory, list, (enum journal_kind)kind, names);
 
         total = list_absent(directory, list, (enum journal_kind)kind, names, total);
         for (size_t i = 0; i < total; i++) {
             struct repair repair;
 
+            if (kind == JOURNAL_OWED && is_said(out_repairs, (size_t)count, maximum, names[i].uuid))
+                continue;
             repair_named(directory, options, list, &names[i], &repair);
             if ((size_t)count < maximum)
                 out_repairs[count] = repair;
@@ -432,6 +395,13 @@ static bool is_tended(const char *directory, const struct journal_name *name, st
     return true;
 }
 
+/* What another user owes is left to him. */
+static bool is_daemons_to_repair(const char *directory, enum journal_kind kind, const char *uuid)
+{
+    return journal_exists(directory, kind, uuid) &&
+           !(kind == JOURNAL_OWED && stranger_made(directory, kind, uuid));
+}
+
 int knob_repair_device(const struct knob_options *options, const struct device *device,
                        struct repair *out_repairs, size_t maximum, struct fly_error *out_error)
 {
@@ -440,11 +410,12 @@ int knob_repair_device(const struct knob_options *options, const struct device *
     bool has_daemons = code == 0 && runtime_directory_look_daemon(directories[1], directories[0]);
 
     for (int at = has_daemons ? 0 : 1; at < 2 && code == 0; at++) {
-        for (int kind = JOURNAL_TURNED; kind <= JOURNAL_TURNED_2; kind++) {
+        for (int kind = JOURNAL_TURNED; kind <= JOURNAL_OWED; kind++) {
             struct repair repair = repair_begin((enum journal_kind)kind, device->info.uuid);
             struct journal_name name = {.kind = (enum journal_kind)kind};
 
-            if (!journal_exists(directories[at], name.kind, device->info.uuid))
+            if (!is_daemons_to_repair(directories[at], name.kind, device->info.uuid) ||
+                (kind == JOURNAL_OWED && is_said(out_repairs, (size_t)count, maximum, device->info.uuid)))
                 continue;
             snprintf(name.uuid, sizeof name.uuid, "%s", device->info.uuid);
             if (!is_tended(directories[at], &name, &repair))
@@ -457,9 +428,43 @@ int knob_repair_device(const struct knob_options *options, const struct device *
     return code < 0 ? code : count;
 }
 
+/* What is due of one entry. */
+static enum repair_due due_of(const char *directory, const struct knob_options *options,
+                              const struct journal_name *name)
+{
+    struct repair repair = repair_begin(name->kind, name->uuid);
+    char holder[GPU_LOCK_HOLDER_MAX];
+
+    if (!is_daemons_to_repair(directory, name->kind, name->uuid) || is_tended(directory, name, &repair) ||
+        is_in_use(directory, options, name, &repair))
+        return REPAIR_NOTHING_DUE;
+    return gpu_lock_holder(directory, name->uuid, holder, NULL) == 1 ? REPAIR_DUE_LATER : REPAIR_DUE_NOW;
+}
+
+enum repair_due knob_repair_due_for(const struct knob_options *options, const char *uuid)
+{
+    char directories[2][RUNTIME_PATH_MAX];
+    bool is_there = runtime_directory_look(options->runtime_directory, directories[1]);
+    bool has_daemons = is_there && runtime_directory_look_daemon(directories[1], directories[0]);
+    enum repair_due due = REPAIR_NOTHING_DUE;
+
+    for (int at = has_daemons ? 0 : 1; is_there && at < 2; at++) {
+        for (int kind = JOURNAL_TURNED; kind <= JOURNAL_OWED; kind++) {
+            struct journal_name name = {.kind = (enum journal_kind)kind};
+            enum repair_due one;
+
+            snprintf(name.uuid, sizeof name.uuid, "%s", uuid);
+            one = due_of(directories[at], options, &name);
+            due = one > due ? one : due;
+        }
+    }
+    return due;
+}
+
 static bool has_entries(const char *directory)
 {
-    return journal_has(directory, JOURNAL_TURNED) || journal_has(directory, JOURNAL_TURNED_2);
+    return journal_has(directory, JOURNAL_TURNED) || journal_has(directory, JOURNAL_TURNED_2) ||
+           journal_has(directory, JOURNAL_OWED);
 }
 
 bool knob_repair_is_due(const struct knob_options *options)

@@ -31,6 +31,14 @@ int knob_repair_device(const struct knob_options *options, const struct device *
 bool knob_repair_is_due(const struct knob_options *options);
 
 /*
+ * Returns whether knob_repair_device may have something to put back: entries that no living session looks
+ * after. LATER: somebody holds the GPU's lock, a guard at its work perhaps. It looks at a few names, and asks
+ * no driver.
+ */
+enum repair_due { REPAIR_NOTHING_DUE, REPAIR_DUE_LATER, REPAIR_DUE_NOW };
+enum repair_due knob_repair_due_for(const struct knob_options *options, const char *uuid);
+
+/*
  * Puts back what an earlier session left on a GPU whose lock is held, by the ways that the entry
  * names. For root, another user's entry is put back as stranger.h says.
  */

@@ -14,6 +14,7 @@
 enum repair_end {
     REPAIR_RESTORED,    /* the earlier setting is back */
     REPAIR_UNNEEDED,    /* the earlier setting was already back, or the machine was restarted since */
+    REPAIR_OWED,        /* put back as near as can be; the rest is a debt (debt.h), which stays */
     REPAIR_FOREIGN,     /* another program changed it since: left as it is, and the entry is removed */
     REPAIR_IN_USE,      /* its session is alive */
     REPAIR_ABSENT,      /* there is no such GPU here: the entry stays */
@@ -35,8 +36,20 @@ struct repair {
     struct workload_set workloads_before, workloads_set, workloads_found;
     bool has_level; /* the entry has a performance level, enum device_level: */
     int64_t level_before, level_set, level_found;
-    char text[320]; /* a sentence about all of it, without a full stop */
+    bool may_be_owed; /* FAILED: by its driver, and not for want of a right */
+    char text[400];   /* a sentence about all of it, without a full stop */
 };
+
+/* What became of an entry's knobs. */
+struct repair_ends {
+    bool failed, denied, is_short;            /* denied: for want of a right */
+    enum turn_end ends[QUANTITY_NAMED_COUNT]; /* UNNEEDED if the entry had no such turn */
+    int64_t clock_mhz, memory_mhz;            /* FOREIGN: the clock that contradicts the ceiling */
+};
+
+/* Sets how it ended, and says of each knob of the entry what became of it; for one of which nothing stays. */
+void repair_say(const struct journal_entry *entry, unsigned index, const struct repair_ends *all,
+                struct repair *repair);
 
 /* Makes the record of the GPU's entry of that kind, of which nothing is known yet. */
 struct repair repair_begin(enum journal_kind kind, const char *uuid);

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "knob/behalf.h"
+#include "knob/debt.h"
 #include "knob/gpu_lock.h"
 #include "knob/knob_defaults.h"
 #include "knob/lock_holder.h"
@@ -23,6 +24,8 @@ struct claim_of {
     struct journal_entry entry; /* with the values to put back in place of its own */
     uid_t owner;
     struct repair *repair;
+    size_t owed_count; /* goals that are out of reach now, as debts of root's own */
+    struct turn owed[TURNS_MAX];
 };
 
 static struct behalf behalf_of(const struct knob_options *options, const struct device *device, uid_t owner)
@@ -160,6 +163,38 @@ static struct setting goal_of(const char *directory, const struct device *device
     return goal;
 }
 
+/* Where a goal is out of reach, the nearest is aimed at. */
+static void aim_near(struct claim_of *claim, struct turn *turn)
+{
+    struct setting nearest = setting_nearest(claim->device, turn->quantity, &turn->previous);
+    struct turn *owed = &claim->owed[claim->owed_count];
+
+    if (setting_equals(&nearest, &turn->previous))
+        return;
+    *owed = (struct turn){
+        .quantity = turn->quantity, .previous = turn->previous, .earlier = nearest, .ours = nearest};
+    claim->owed_count++;
+    turn->previous = nearest;
+}
+
+/* The goals are root's, and not of the entry: root owes them. */
+static void owe(const char *directory, struct claim_of *claim)
+{
+    struct repair *repair = claim->repair;
+    struct journal_entry own;
+    struct fly_error error = {.code = 0};
+    char text[DEBT_TEXT_MAX];
+    int code = 0;
+
+    journal_begin(claim->device->info.uuid, knob_program(claim->options), &own);
+    for (size_t i = 0; i < claim->owed_count && code == 0; i++)
+        code = debt_keep(directory, &own, &claim->owed[i], &error);
+    if (code < 0)
+        repair_end_with(repair, REPAIR_FAILED, "%.300s", error.text);
+    else if (debt_say(directory, claim->device, text))
+        repair_end_with(repair, REPAIR_OWED, "%s", text);
+}
+
 /* Keeps the turns to be made, with their goals. */
 static void choose(const char *directory, enum journal_kind kind, struct claim_of *claim)
 {
@@ -168,7 +203,7 @@ static void choose(const char *directory, enum journal_kind kind, struct claim_o
 
     for (size_t i = 0; i < entry->turn_count; i++) {
         struct turn turn = entry->turns[i];
-        struct setting now;
+        struct setting now = {.number = 0};
 
         if (turn.quantity == QUANTITY_PERSISTENCE)
             continue; /* only the entry knows what it was before */
@@ -179,9 +214,11 @@ static void choose(const char *directory, enum journal_kind kind, struct claim_o
             continue;
         if (!setting_is_clock(turn.quantity) &&
             (setting_read(claim->device, turn.quantity, &now) != READING_OK ||
-             setting_equals(&now, &turn.previous) || !turn_stands(&turn, &now)))
+             setting_equals(&now, &turn.previous) || !turn_stands_on(claim->device, &turn, &now)))
             continue;
-        entry->turns[kept++] = turn;
+        aim_near(claim, &turn);
+        if (setting_is_clock(turn.quantity) || !setting_equals(&now, &turn.previous))
+            entry->turns[kept++] = turn;
     }
     entry->turn_count = kept;
 }
@@ -295,6 +332,8 @@ static void put_back(const char *directory, enum journal_kind kind, struct claim
         say_turned(claim);
     if ((believed ? journal_remove : journal_set_aside)(directory, kind, repair->uuid, &error) < 0)
         repair_end_with(repair, REPAIR_FAILED, "%.300s", error.text);
+    else if (believed && claim->owed_count > 0)
+        owe(directory, claim);
 }
 
 void stranger_repair(const char *directory, const struct knob_options *options, const struct device *device,

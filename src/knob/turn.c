@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "knob/ceiling.h"
 
-enum { WATT_MW = 1000 };
+enum { WATT_MW = 1000, READS = 3 };
 
 /* A driver may have rounded the value that it was asked for. */
 static bool is_near(enum quantity quantity, const struct setting *asked, const struct setting *value)
@@ -38,22 +38,36 @@ bool turn_stands(const struct turn *turn, const struct setting *value)
            is_between(turn, value);
 }
 
+/* What the driver took once and does not take any more, and so has moved to the nearest that it takes. */
+static bool is_moved_from(const struct device *device, enum quantity quantity, const struct setting *from,
+                          const struct setting *value)
+{
+    struct setting nearest = setting_nearest(device, quantity, from);
+
+    return !setting_equals(&nearest, from) && setting_equals(value, &nearest);
+}
+
+bool turn_stands_on(const struct device *device, const struct turn *turn, const struct setting *value)
+{
+    return turn_stands(turn, value) || is_moved_from(device, turn->quantity, &turn->ours, value);
+}
+
 bool turn_is_open(const struct turn *turn)
 {
     return turn->way != WAY_DRIVER && turn_is_intent(turn);
 }
 
-/* Puts back by the turn's own way, then by the others; the error is that of the first. */
-static int put_back(struct site *site, const struct device *device, const struct turn *turn,
-                    struct fly_error *out_error)
+/* Sets a knob by the turn's own way, then by the others; the error is that of the first. */
+static int set_by_any(struct site *site, const struct device *device, const struct turn *turn,
+                      const struct setting *goal, struct fly_error *out_error)
 {
     struct way_result result;
-    int first = site_set(site, turn->way, device, turn->quantity, &turn->previous, &result, out_error);
+    int first = site_set(site, turn->way, device, turn->quantity, goal, &result, out_error);
     int code = first;
 
     for (int way = 0; way < WAY_COUNT && code < 0; way++) {
         if (way != (int)turn->way && site_offers(site, (enum way)way, device))
-            code = site_set(site, (enum way)way, device, turn->quantity, &turn->previous, &result, NULL);
+            code = site_set(site, (enum way)way, device, turn->quantity, goal, &result, NULL);
     }
     return code < 0 ? first : 0;
 }
@@ -64,11 +78,70 @@ static enum turn_end ceiling_back(struct site *site, const struct device *device
 {
     if (!turn_is_intent(turn) && !ceiling_may_stand(device, turn->quantity, turn->ours.number, out_clock))
         return TURN_FOREIGN;
-    return put_back(site, device, turn, out_error) < 0 ? TURN_FAILED : TURN_RESTORED;
+    return set_by_any(site, device, turn, &turn->previous, out_error) < 0 ? TURN_FAILED : TURN_RESTORED;
 }
 
-enum turn_end turn_back(struct site *site, const struct device *device, const struct turn *turn, bool insists,
-                        struct setting *out_found, struct fly_error *out_error)
+static enum turn_end not_read(const struct device *device, const struct turn *turn, const char *when,
+                              enum reading_state state, struct fly_error *out_error)
+{
+    error_set(out_error, FLY_EREAD, "the %s of GPU %u cannot be read %s: %s; see 'flyball doctor'",
+              quantity_facts[turn->quantity].title, device->info.index, when, reading_state_clause(state));
+    return TURN_FAILED;
+}
+
+static void note_it(const struct turn_note *note, const struct turn *turn)
+{
+    if (note != NULL)
+        note->note(note->state, turn);
+}
+
+/* Sets the knob to that value, and looks where it stands then. */
+static enum turn_end move_to(struct site *site, const struct device *device, const struct turn *turn,
+                             const struct setting *goal, struct setting *out_now, struct fly_error *out_error)
+{
+    struct setting before = *out_now;
+    enum reading_state state = READING_NOT_READ;
+
+    if (set_by_any(site, device, turn, goal, out_error) < 0)
+        return TURN_FAILED;
+    for (int i = 0; i < READS && state != READING_OK; i++)
+        state = setting_read(device, turn->quantity, out_now);
+    if (state != READING_OK)
+        return not_read(device, turn, "after it was put back", state, out_error);
+    if (is_near(turn->quantity, goal, out_now) || !setting_equals(out_now, &before))
+        return TURN_RESTORED;
+    error_set(out_error, FLY_EREAD,
+              "the %s of GPU %u stands as before although its driver says that it was put back; see "
+              "'flyball doctor'",
+              quantity_facts[turn->quantity].title, device->info.index);
+    return TURN_FAILED;
+}
+
+/* Brings the knob as near to its previous value as can be. */
+static enum turn_end go_back(struct site *site, const struct device *device, struct turn *turn,
+                             const struct turn_note *note, const struct setting *found,
+                             struct fly_error *out_error)
+{
+    struct setting goal = setting_nearest(device, turn->quantity, &turn->previous), now = *found;
+    bool may_come = turn_is_open(turn), is_short = !setting_equals(&goal, &turn->previous);
+    enum turn_end end = TURN_RESTORED;
+
+    if (is_short) {
+        turn->earlier = *found;
+        turn->ours = goal;
+        note_it(note, turn);
+    }
+    if (!setting_equals(found, &goal) || may_come)
+        end = move_to(site, device, turn, &goal, &now, out_error);
+    if (end == TURN_FAILED || (!is_short && is_near(turn->quantity, &turn->previous, &now)))
+        return end;
+    turn->earlier = turn->ours = now;
+    note_it(note, turn);
+    return TURN_SHORT;
+}
+
+enum turn_end turn_back(struct site *site, const struct device *device, struct turn *turn, bool insists,
+                        const struct turn_note *note, struct setting *out_found, struct fly_error *out_error)
 {
     enum reading_state state;
 
@@ -76,15 +149,13 @@ enum turn_end turn_back(struct site *site, const struct device *device, const st
     if (setting_is_clock(turn->quantity))
         return ceiling_back(site, device, turn, &out_found->number, out_error);
     state = setting_read(device, turn->quantity, out_found);
-    if (state != READING_OK) {
-        error_set(out_error, FLY_EREAD,
-                  "the %s of GPU %u cannot be read to put it back: %s; see 'flyball doctor'",
-                  quantity_facts[turn->quantity].title, device->info.index, reading_state_clause(state));
-        return TURN_FAILED;
-    }
+    if (state != READING_OK)
+        return not_read(device, turn, "to put it back", state, out_error);
     if (setting_equals(out_found, &turn->previous) && !(insists && turn_is_open(turn)))
         return TURN_UNNEEDED;
-    if (!turn_stands(turn, out_found) && !setting_equals(out_found, &turn->previous))
+    /* It may have been put back as far as can be, by somebody who could not write that down. */
+    if (!setting_equals(out_found, &turn->previous) && !turn_stands_on(device, turn, out_found) &&
+        !is_moved_from(device, turn->quantity, &turn->previous, out_found))
         return TURN_FOREIGN;
-    return put_back(site, device, turn, out_error) < 0 ? TURN_FAILED : TURN_RESTORED;
+    return go_back(site, device, turn, note, out_found, out_error);
 }

@@ -20,6 +20,10 @@
  * For a ceiling on a clock, which no driver reports, they are what was set; the value to put
  * back is 0, none, see ceiling.h. A set of workload profiles may be changed by two calls of the driver
  * (device_request_workloads), so during the intent it may also lie between its old and new value.
+ *
+ * What stood before may be out of reach by then: a range of limits has shrunk, profiles are not offered any
+ * more, or a driver takes a value and reports another. The nearest value is set, and the turn becomes a debt
+ * (debt.h): its `previous` is what is owed, and `earlier` and `ours` are what stands instead.
  */
 struct turn {
     enum quantity quantity;
@@ -33,6 +37,7 @@ enum { TURNS_MAX = 6 };
 
 enum turn_end {
     TURN_RESTORED,
+    TURN_SHORT,    /* it stands as near to that value as can be set: the turn is now a debt */
     TURN_UNNEEDED, /* it was at that value already */
     TURN_FOREIGN,  /* it is not where the turn put it: left as it is */
     TURN_FAILED
@@ -40,6 +45,12 @@ enum turn_end {
 
 /* Returns whether `value`, as the driver reported it, is where the turn put the knob. */
 bool turn_stands(const struct turn *turn, const struct setting *value);
+
+/*
+ * Returns whether `value` stands because of the turn on that device: where it put the knob, or where the
+ * driver has moved that since because its range does not reach there any more.
+ */
+bool turn_stands_on(const struct device *device, const struct turn *turn, const struct setting *value);
 
 /* Returns whether it is an intent: written down, and perhaps not made. */
 bool turn_is_intent(const struct turn *turn);
@@ -54,8 +65,15 @@ bool turn_is_open(const struct turn *turn);
  * be, so that this is the last request. `out_found` is the value found, empty if it could not be
  * read; for a ceiling its number is the clock that contradicts it, 0 if none does. `out_error` is
  * set with TURN_FAILED.
+ *
+ * A turn that becomes a debt is changed, and given to `note` before the knob is moved and after that: it is
+ * an intent in between. Without one the caller writes it down. Its failure keeps nothing from being set.
  */
-enum turn_end turn_back(struct site *site, const struct device *device, const struct turn *turn, bool insists,
-                        struct setting *out_found, struct fly_error *out_error);
+struct turn_note {
+    void (*note)(void *state, const struct turn *turn);
+    void *state;
+};
+enum turn_end turn_back(struct site *site, const struct device *device, struct turn *turn, bool insists,
+                        const struct turn_note *note, struct setting *out_found, struct fly_error *out_error);
 
 #endif

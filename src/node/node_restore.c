@@ -39,7 +39,7 @@ static struct parts all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_left(enum repair_end end)
 {
-    return end == REPAIR_FAILED || end == REPAIR_ABSENT || end == REPAIR_IN_USE;
+    return end == REPAIR_FAILED || end == REPAIR_OWED || end == REPAIR_ABSENT || end == REPAIR_IN_USE;
 }
 
 static void *run(void *state)

@@ -43,14 +43,18 @@ static void say_failures(const struct cli_call *call, const struct device_list *
                  names, text);
 }
 
-/* Prints nothing about a GPU that needed nothing, or that a live process holds. */
+/*
+ * Prints nothing about a GPU that needed nothing, or that a live process holds, and after a session nothing
+ * of what it owes, which it has said itself.
+ */
 static void say(const struct cli_call *call, const struct device_list *list, const struct repair *repairs,
-                size_t count)
+                size_t count, enum leftovers_wait wait)
 {
     for (size_t i = 0; i < count; i++) {
         if (repairs[i].end == REPAIR_RESTORED || repairs[i].end == REPAIR_FOREIGN)
             cli_note(call, "%s", repairs[i].text);
-        else if (repairs[i].end == REPAIR_CORRUPT || repairs[i].end == REPAIR_DISBELIEVED)
+        else if (repairs[i].end == REPAIR_CORRUPT || repairs[i].end == REPAIR_DISBELIEVED ||
+                 (repairs[i].end == REPAIR_OWED && wait == LEFTOVERS_AT_ONCE))
             cli_warn(call, "%s", repairs[i].text);
     }
     say_failures(call, list, repairs, count);
@@ -92,5 +96,5 @@ void leftovers_repair(const struct cli_call *call, const struct device_list *lis
     if (count < 0)
         cli_warn(call, "what a killed program left turned cannot be put back: %s", error.text);
     else if (count > 0)
-        say(call, list, repairs, count < DEVICES_MAX ? (size_t)count : DEVICES_MAX);
+        say(call, list, repairs, count < DEVICES_MAX ? (size_t)count : DEVICES_MAX, wait);
 }

@@ -38,7 +38,7 @@ struct row {
     enum reading_state workloads_state;
     struct workloads workloads;
     struct limit_outlook outlook;
-    struct entry turned, kept, turned_2, kept_2; /* of the journal's files */
+    struct entry turned, kept, turned_2, kept_2, owed; /* of the journal's files */
 };
 
 static void read_entry(const char *directory, enum journal_kind kind, const char *uuid, struct entry *out)
@@ -54,13 +54,14 @@ static void look_into(const char *directory, const struct fly_error *missing, st
     if (missing->code < 0) {
         row->turned.error = row->kept.error = *missing;
         row->turned.code = row->kept.code = missing->code;
-        row->turned_2 = row->kept_2 = row->turned;
+        row->turned_2 = row->kept_2 = row->owed = row->turned;
         return;
     }
     read_entry(directory, JOURNAL_TURNED, uuid, &row->turned);
     read_entry(directory, JOURNAL_KEPT, uuid, &row->kept);
     read_entry(directory, JOURNAL_TURNED_2, uuid, &row->turned_2);
     read_entry(directory, JOURNAL_KEPT_2, uuid, &row->kept_2);
+    read_entry(directory, JOURNAL_OWED, uuid, &row->owed);
 }
 
 /* Finds what the file says of the GPU with that pseudonym. */
@@ -74,7 +75,7 @@ static void find_in_facts(const struct facts *facts, struct row *row)
     error_set(&row->outlook.lock, FLY_EUNSUPPORTED, "facts do not tell");
     row->turned.code = row->kept.code = FLY_EUNSUPPORTED;
     row->turned.error = row->kept.error = row->outlook.lock;
-    row->turned_2 = row->kept_2 = row->turned;
+    row->turned_2 = row->kept_2 = row->owed = row->turned;
     if (device->why_not[0] != '\0')
         error_set(&row->outlook.why_not, FLY_EUNSUPPORTED, "%s", device->why_not);
 }
@@ -218,6 +219,11 @@ static void put_kept(struct table *table, const struct row *row)
     put_previous(table, &row->kept);
 }
 
+static void put_owed(struct table *table, const struct row *row)
+{
+    put_previous(table, &row->owed);
+}
+
 /* Appends what stood before a set of profiles was requested. */
 static void put_workloads_before(struct table *table, const struct entry *entry)
 {
@@ -267,6 +273,7 @@ __attribute__((format(printf, 2, 3))) static void add_clause(char text[ENTRY_TEX
     if (length > 0)
         length += (size_t)snprintf(text + length, ENTRY_TEXT_MAX - length, ", ");
     va_start(arguments, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it loses sight of va_start in what it inlines */
     vsnprintf(text + length, ENTRY_TEXT_MAX - length, format, arguments);
     va_end(arguments);
 }
@@ -311,15 +318,20 @@ static void put_journal(struct table *table, const struct row *row)
         table_add_unavailable(table, "-", first->error.text);
     } else if (second->code < 0 && second->code != FLY_ENOTFOUND) {
         table_add_unavailable(table, "-", second->error.text);
-    } else if (first->code == FLY_ENOTFOUND && second->code == FLY_ENOTFOUND) {
+    } else if (first->code == FLY_ENOTFOUND && second->code == FLY_ENOTFOUND && row->owed.code < 0) {
         table_add_text(table, "none");
     } else {
+        bool is_there = first->code == 0 || second->code == 0;
+
         describe_entry(first, text);
         describe_entry(second, text);
-        if (text[0] == '\0')
+        if (is_there && text[0] == '\0')
             add_clause(text, "persistence mode off before");
-        if (!is_turned)
+        if (is_there && !is_turned)
             add_clause(text, "set to stay");
+        describe_entry(&row->owed, text);
+        if (row->owed.code == 0)
+            add_clause(text, "owed");
         table_add_text(table, text);
     }
 }
@@ -362,6 +374,10 @@ static const struct field fields[] = {
       "Limit that stood before one was set to stay."},
      PART_PROGRAMS,
      .put = put_kept},
+    {{"journal_owed_w", "owed (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
+      "Limit that is owed: it stood before, and could not be set when it was to be put back."},
+     PART_PROGRAMS,
+     .put = put_owed},
     {{"journal_profiles_turned_from", "profiles turned from", MEANING_LIST, 0, NULL, MEANING_FACT,
       "Workload power profiles that were requested before a program changed them."},
      PART_PROGRAMS,

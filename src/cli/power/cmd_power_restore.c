@@ -59,6 +59,7 @@ static const struct {
     [REPAIR_UNNEEDED] = {"unneeded", 0, 0},
     [REPAIR_FOREIGN] = {"changed by another", 0, 0},
     [REPAIR_ABSENT] = {"no such GPU", 69, 1},
+    [REPAIR_OWED] = {"owed", POWER_STATUS_IN_USE, 2},
     [REPAIR_IN_USE] = {"in use", POWER_STATUS_IN_USE, 2},
     [REPAIR_CORRUPT] = {"corrupt", 65, 3},
     [REPAIR_DISBELIEVED] = {"not believed", 77, 4},

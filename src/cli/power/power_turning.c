@@ -233,6 +233,9 @@ static void say_back(const struct cli_call *call, const struct device *gpu, cons
     case KNOB_FOREIGN:
         say_foreign(call, gpu, report);
         break;
+    case KNOB_OWED:
+        cli_warn(call, "%s", report->error.text);
+        break;
     case KNOB_STUCK:
         cli_warn(call, "%s; 'flyball power restore -i %u' tries again", report->error.text, gpu->info.index);
         break;

@@ -13,11 +13,10 @@ static const char *const state_names[] = {[FLY_TUNER_SEARCHING] = "searching",
                                           [FLY_TUNER_CHECKING] = "checking",
                                           [FLY_TUNER_SETTLED] = "settled",
                                           [FLY_TUNER_STOPPED] = "stopped"};
-static const char *const back_names[KNOB_STATE_COUNT] = {[KNOB_DENIED] = "not turned",
-                                                         [KNOB_UNTURNED] = "put back",
-                                                         [KNOB_TURNED] = "turned",
-                                                         [KNOB_FOREIGN] = "left to another program",
-                                                         [KNOB_STUCK] = "stuck"};
+static const char *const back_names[KNOB_STATE_COUNT] = {
+    [KNOB_DENIED] = "not turned", [KNOB_UNTURNED] = "put back",
+    [KNOB_TURNED] = "turned",     [KNOB_FOREIGN] = "left to another program",
+    [KNOB_OWED] = "owed",         [KNOB_STUCK] = "stuck"};
 
 static const char unmeasured[] = "it was not measured", no_choice[] = "no setting was chosen";
 static const char not_begun[] = "tuning did not begin";
@@ -108,7 +107,7 @@ struct told_tune {
     const char *pace;
     uint64_t pauses;
     double pause_share, idle_share;
-    uint32_t searches, backoffs, give_backs;
+    uint32_t searches, backoffs;
     int64_t ties; /* below 0: nothing was chosen */
     const struct fly_tuner_report *search;
     const char *profile;
@@ -149,7 +148,6 @@ static const struct shape_field tune_rows[] = {
     {SHAPE_AT(told_tune, searches), TOLD_U32},
     {SHAPE_AT(told_tune, ties), TOLD_I64, TOLD_ELSE(no_choice)},
     {SHAPE_AT(told_tune, backoffs), TOLD_U32},
-    {SHAPE_AT(told_tune, give_backs), TOLD_U32},
     {SHAPE_AT(told_tune, search), TOLD_POINTED(&search_shape)},
     {SHAPE_AT(told_tune, profile), TOLD_TEXT},
     {SHAPE_AT(told_tune, points), SHAPE_IS_STRUCTS_HERE(&point_shape, told_tune, points, point_count)},
@@ -189,7 +187,6 @@ json_t *run_tune_json(const struct run_tune *tune)
         .idle_share = tune->reported ? report->idle_share : NAN,
         .searches = report->searches,
         .backoffs = report->backoffs,
-        .give_backs = report->give_backs,
         .ties = chosen != NULL ? (int64_t)report->ties : -1,
         .search = report,
         .profile = report->profile,

@@ -298,11 +298,6 @@ static void put_cost(const struct fly_tuner_report *report, struct buffer *out)
 {
     char time[AMOUNT_MAX], energy[AMOUNT_MAX];
 
-    if (report->give_backs > 0)
-        buffer_printf(out,
-                      "    %u times no step came for long, and what stood before was put back until the next "
-                      "one\n",
-                      report->give_backs);
     if (report->search_steps == 0)
         return;
     buffer_printf(out, "    searching took %llu steps, %s and %s", (unsigned long long)report->search_steps,
@@ -341,6 +336,8 @@ void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out)
         if (report->state == KNOB_STUCK)
             buffer_printf(out, "    %s; 'flyball power restore -i %u' tries again\n", report->error.text,
                           index);
+        else if (report->state == KNOB_OWED)
+            buffer_printf(out, "    %s\n", report->error.text);
         else if (report->state == KNOB_UNTURNED)
             put_back(tune, index, report, out);
         else if (report->state == KNOB_FOREIGN && report->found_clock_mhz > 0)

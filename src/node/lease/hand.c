@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread of a GPU: waits for work, does it, and looks after what it has turned. */
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +10,11 @@
 #include "base/thread/left_threads.h"
 #include "node/lease/leases_private.h"
 
-enum { LOOK_MS = 500 };
-static const double repair_again_s = 1;
+enum { LOOK_MS = 500, SWEEP_MS = 2000 };
+/* How often it is tried to put back what is left: first, and then ever more rarely. */
+static const double repair_again_s = 1, repair_last_s = 60, repair_longer = 1.5;
+/* After how many looks, two seconds apart, a lock that somebody holds keeps nothing from being put back. */
+static const unsigned patient_looks = 5;
 
 /* Tells others that the hand is at a call that may hang; returns false if it is to make none now. */
 static bool begin_call(struct hand *hand)
@@ -65,7 +69,7 @@ static int idle_ms(const struct hand *hand)
     if (hand->knob != NULL)
         return LOOK_MS;
     if (hand->repaired)
-        return -1;
+        return SWEEP_MS;
     left_s = mono_elapsed_s(mono_now(), hand->repair_after);
     return left_s > 0 ? (int)(left_s * 1e3) + 1 : 0;
 }
@@ -155,19 +159,29 @@ static void look_after(struct hand *hand)
 
 /* What counts of a repair; LEASES_EVENT_COUNT: nothing. */
 static const enum leases_event repair_events[REPAIR_END_COUNT] = {
-    [REPAIR_RESTORED] = LEASES_RESTORED,   [REPAIR_UNNEEDED] = LEASES_EVENT_COUNT,
-    [REPAIR_FOREIGN] = LEASES_FOREIGN,     [REPAIR_IN_USE] = LEASES_EVENT_COUNT,
-    [REPAIR_ABSENT] = LEASES_EVENT_COUNT,  [REPAIR_FAILED] = LEASES_RESTORE_FAILED,
-    [REPAIR_CORRUPT] = LEASES_EVENT_COUNT, [REPAIR_DISBELIEVED] = LEASES_EVENT_COUNT,
+    [REPAIR_RESTORED] = LEASES_RESTORED,       [REPAIR_UNNEEDED] = LEASES_EVENT_COUNT,
+    [REPAIR_OWED] = LEASES_RESTORE_FAILED,     [REPAIR_FOREIGN] = LEASES_FOREIGN,
+    [REPAIR_IN_USE] = LEASES_EVENT_COUNT,      [REPAIR_ABSENT] = LEASES_EVENT_COUNT,
+    [REPAIR_FAILED] = LEASES_RESTORE_FAILED,   [REPAIR_CORRUPT] = LEASES_EVENT_COUNT,
+    [REPAIR_DISBELIEVED] = LEASES_EVENT_COUNT,
 };
 
+static bool is_left(const struct repair *repair)
+{
+    return repair->end == REPAIR_FAILED || repair->end == REPAIR_OWED;
+}
+
+/* What is left is told once, however often it is tried. */
 static void tell_repair(struct hand *hand, const struct repair *repair)
 {
     const struct audit_event event = {.what = AUDIT_REPAIR,
-                                      .code = repair->end == REPAIR_FAILED ? FLY_EREAD : 0,
+                                      .code = is_left(repair) ? FLY_EREAD : 0,
                                       .why = repair->text,
                                       .gpu = repair->uuid};
 
+    if (is_left(repair) && strcmp(hand->left_text, repair->text) == 0)
+        return;
+    snprintf(hand->left_text, sizeof hand->left_text, "%s", is_left(repair) ? repair->text : "");
     if (repair_events[repair->end] != LEASES_EVENT_COUNT)
         atomic_fetch_add(&hand->events[repair_events[repair->end]], 1);
     leases_tell(hand->leases, "%s", repair->text);
@@ -177,38 +191,55 @@ static void tell_repair(struct hand *hand, const struct repair *repair)
 /* Returns whether it need not be tried again. */
 static bool repair_now(struct hand *hand)
 {
-    struct repair repairs[JOURNAL_KIND_COUNT];
+    struct repair repairs[JOURNAL_KIND_COUNT * 2];
     struct fly_error error;
-    bool is_done = true, failed = false;
+    bool is_done = true, left = false;
     int count;
 
     if (hand_borrow(hand, &error) < 0)
         return false;
-    count = knob_repair_device(&hand->leases->knob, hand->device, repairs, JOURNAL_KIND_COUNT, &error);
+    count = knob_repair_device(&hand->leases->knob, hand->device, repairs, JOURNAL_KIND_COUNT * 2, &error);
     if (count < 0)
         leases_tell(hand->leases, "%s", error.text);
-    for (int i = 0; i < count && i < JOURNAL_KIND_COUNT; i++) {
-        failed = failed || repairs[i].end == REPAIR_FAILED;
-        is_done = is_done && repairs[i].end != REPAIR_FAILED && repairs[i].end != REPAIR_IN_USE;
+    for (int i = 0; i < count && i < JOURNAL_KIND_COUNT * 2; i++) {
+        left = left || is_left(&repairs[i]);
+        is_done = is_done && !is_left(&repairs[i]) && repairs[i].end != REPAIR_IN_USE;
         if (repairs[i].end != REPAIR_IN_USE)
             tell_repair(hand, &repairs[i]);
     }
     is_done = is_done && count >= 0;
-    hand->stuck = failed || (hand->stuck && !is_done);
+    hand->stuck = left || (hand->stuck && !is_done);
+    hand->repair_wait_s = left
+                              ? fmin(fmax(hand->repair_wait_s * repair_longer, repair_again_s), repair_last_s)
+                              : repair_again_s;
     return is_done;
+}
+
+/* Finds what a session left that was killed together with its guard meanwhile. */
+static bool is_any_left(struct hand *hand)
+{
+    enum repair_due due = knob_repair_due_for(&hand->leases->knob, hand->uuid);
+
+    hand->later_looks = due == REPAIR_DUE_LATER ? hand->later_looks + 1 : 0;
+    return due == REPAIR_DUE_NOW || hand->later_looks > patient_looks;
 }
 
 /* Puts back what earlier sessions left, if that is due. */
 static void repair(struct hand *hand)
 {
-    if (hand->repaired || hand->knob != NULL || mono_elapsed_s(hand->repair_after, mono_now()) < 0)
+    if (hand->knob != NULL || mono_elapsed_s(hand->repair_after, mono_now()) < 0)
         return;
+    hand->repair_wait_s = fmax(hand->repair_wait_s, repair_again_s);
+    if (hand->repaired && !is_any_left(hand)) {
+        hand->repair_after = mono_after_s(mono_now(), repair_again_s);
+        return;
+    }
     if (begin_call(hand)) {
         hand->repaired = repair_now(hand);
         hand_give_back(hand);
         end_call(hand);
     }
-    hand->repair_after = mono_after_s(mono_now(), repair_again_s);
+    hand->repair_after = mono_after_s(mono_now(), hand->repair_wait_s);
 }
 
 /* Returns whether the hand ends, since the daemon does and all is back; it may be freed then. */

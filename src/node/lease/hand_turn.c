@@ -296,7 +296,8 @@ int hand_carry_out(struct hand *hand, const struct hand_job *job, struct fly_err
 /* Logs how a session ended, if it had turned something. */
 static void log_back(struct hand *hand, const struct knob_report *report)
 {
-    bool stuck = report->state == KNOB_STUCK, foreign = report->state == KNOB_FOREIGN;
+    bool stuck = report->state == KNOB_STUCK || report->state == KNOB_OWED,
+         foreign = report->state == KNOB_FOREIGN;
     const struct audit_event event = {.what = foreign ? AUDIT_FOREIGN : AUDIT_BACK,
                                       .code = stuck ? FLY_EREAD : 0,
                                       .why = stuck || foreign ? report->error.text : NULL,
@@ -325,7 +326,7 @@ void hand_let_go(struct hand *hand)
         hand->knob = NULL;
         log_back(hand, &report);
         /* What could not be put back is in the journal: try again from there. */
-        if (report.state == KNOB_STUCK)
+        if (report.state == KNOB_STUCK || report.state == KNOB_OWED)
             hand->repaired = false;
         /* What the process itself wrote down has nobody who removes it if its guard has died too. */
         if (hand->for_process)

@@ -59,7 +59,10 @@ struct hand {
     bool overrules;
     bool repaired;
     struct mono_time repair_after;
-    struct lease newest; /* as in the job, for what happens between two */
+    double repair_wait_s; /* until it is tried again */
+    unsigned later_looks; /* in a row that found something left, and its lock held */
+    char left_text[400];  /* what was told of what is left; "": nothing is */
+    struct lease newest;  /* as in the job, for what happens between two */
     bool stuck;
 
     atomic_uint_fast64_t events[LEASES_EVENT_COUNT];
