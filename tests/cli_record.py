@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -161,6 +162,14 @@ def test_a_full_disk_is_an_error():
     result = flyball("record", "/dev/full", *EMULATED, "--duration", "0.1")
     tap.equal((result.returncode, result.stdout), (74, ""))
     tap.contains(result.stderr, "'/dev/full': writing failed: No space left on device")
+    # What fits of it is whole lines, and is played back.
+    for room in (5000, 5001, 5100, 5300):
+        name = f"full-{room}.jsonl"
+        result = flyball("record", name, *EMULATED, "--interval", "0.01", "--duration", "60",
+                         preexec_fn=lambda most=room: resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY)))
+        tap.equal(result.returncode, 74, result.stderr)
+        tap.equal([json.loads(line) for line in (HOME / name).read_text().splitlines()] != [], True)
+        tap.equal((HOME / name).read_text()[-1:], "\n")
 
 
 def test_nothing_to_record():

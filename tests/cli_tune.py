@@ -51,13 +51,15 @@ for number in range(300000):
 """
 
 
-# Reports a step every 5 ms until a file is there, and says how many.
+# Reports a step every 5 ms until a file is there, none while another is, and says how many.
 WORKER = """
 import os, pathlib, sys, time
 fd, end, steps = int(os.environ["FLYBALL_STEP_FD"]), pathlib.Path(sys.argv[1]), 0
+rest = end.with_name("rest")
 while not end.exists():
-    os.write(fd, b"\\n")
-    steps += 1
+    if not rest.exists():
+        os.write(fd, b"\\n")
+        steps += 1
     time.sleep(0.005)
 print(steps, "steps")
 sys.exit(5)
@@ -135,7 +137,7 @@ def measure_all():
 
 def check_document(said, gpu, bound, talk):
     tap.equal(sorted(key for key in said if not key.endswith("_unavailable")),
-              ["backoffs", "chosen_limit_w", "eta", "gpus", "hook", "idle_share", "knob", "knob_note", "malformed_lines", "max_slowdown", "measured_slowdown",
+              ["backoffs", "chosen_limit_w", "eta", "give_backs", "gpus", "hook", "idle_share", "knob", "knob_note", "malformed_lines", "max_slowdown", "measured_slowdown",
                "objective", "off", "pace", "pause_share", "pauses", "points", "profile", "promised_slowdown", "reason", "reason_text",
                "search", "searches", "start_limit_w", "state", "steps", "ties"])
     tap.equal((said["state"], said["off"], said["reason"], said["malformed_lines"], said["searches"], said["start_limit_w"]),
@@ -224,6 +226,27 @@ def test_ends_in_the_search():
         tap.equal((status, said["state"], said["chosen_limit_w"], limits()), (5, "searching", None, [DEFAULT_W]), talk)
         tap.contains(talk, "the program ended during the search; nothing was chosen")
         tap.equal(f"{said['steps']} steps\n", output)
+
+
+def test_a_program_that_lives_on_without_steps():
+    """Its GPU is free for others, at the limit that stood before; with the next step it is tuned again."""
+    rest = HOME / "rest"
+    with machine(*EXACT, gpus=1), tuning(worker(), "--profile-steps", "400", "--give-back", "2", "--output", str(HOME / "report.json")) as process:
+        try:
+            rest.touch()
+            wait_for(lambda: limits() == [DEFAULT_W], "the limit is back")
+            wait_for(lambda: tap.run([FLYBALL, "power", "set", "-i", "0", "250", *WHERE], env=CLEAN, cwd=HOME).returncode == 0, "another may turn")
+            tap.equal(tap.run([FLYBALL, "power", "reset", "-i", "0", *WHERE], env=CLEAN, cwd=HOME).returncode, 0)
+            tap.equal(limits(), [DEFAULT_W])
+        finally:
+            rest.unlink()
+        wait_for(lambda: limits() != [DEFAULT_W], "the limit is turned again")
+        (HOME / "end").touch()
+        status, _, talk = ended(process)
+        said = json.loads((HOME / "report.json").read_text())["tune"]
+        tap.equal((status, said["reason"], limits()), (5, "goes on", [DEFAULT_W]), talk)
+        tap.equal(said["give_backs"] >= 1, True, talk)
+        tap.contains(talk, "no step came for long")
 
 
 def test_enforced_below_what_is_asked_for():

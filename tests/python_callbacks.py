@@ -13,7 +13,7 @@ import tempfile
 import types
 
 import tap
-from python_scene import LIBRARY, LOWEST_W, QUICK, Machine, flyball, limit_w, monitor, python
+from python_scene import HIGHEST_W, LIBRARY, LOWEST_W, QUICK, Machine, flyball, limit_w, monitor, python, settle, wait_for_limit
 
 EVENTS = ("init_end", "train_begin", "train_end", "epoch_begin", "epoch_end", "step_begin", "optimizer_step", "substep_end",
           "step_end", "evaluate", "save", "log", "prediction_step")
@@ -35,6 +35,7 @@ class HuggingFaceTrainer:
         self.callback, self.metrics, self.epochs, self.steps = callback, list(metrics), epochs, steps
         self.accumulation, self.evaluates_at = accumulation, evaluates_at
         self.control = types.SimpleNamespace(should_training_stop=False, should_evaluate=False, should_save=False)
+        self.fails = None
         self.state = types.SimpleNamespace(train_batch_size=batch_size, is_world_process_zero=True, epoch=resumes)
         self.eval_on_start = eval_on_start
         self.steps_taken = 0
@@ -53,6 +54,8 @@ class HuggingFaceTrainer:
 
     def step(self):
         self.tell("step_begin")
+        if self.fails is not None:
+            raise self.fails
         for _ in range(self.accumulation - 1):
             self.tell("substep_end")
         self.tell("optimizer_step")
@@ -92,6 +95,7 @@ class LightningTrainer:
 
     def __init__(self, callback, *, metrics=(), epochs=2, batches=6, accumulation=2):
         self.callback, self.metrics, self.epochs, self.batches, self.accumulation = callback, list(metrics), epochs, batches, accumulation
+        self.fails = None
         self.global_step, self.current_epoch, self.should_stop, self.sanity_checking, self.callback_metrics = 0, 0, False, True, {}
 
     def validate(self):
@@ -101,6 +105,13 @@ class LightningTrainer:
         self.callback.on_validation_end(self, "module")
 
     def fit(self):
+        try:
+            self.run()
+        except BaseException as error:
+            self.callback.on_exception(self, "module", error)
+            raise
+
+    def run(self):
         self.callback.on_fit_start(self, "module")
         self.validate()
         self.sanity_checking = False
@@ -109,6 +120,8 @@ class LightningTrainer:
             self.callback.on_train_epoch_start(self, "module")
             for batch in range(self.batches):
                 self.callback.on_train_batch_start(self, "module", f"batch {batch}", batch)
+                if self.fails is not None:
+                    raise self.fails
                 self.global_step += batch % self.accumulation == self.accumulation - 1
             self.validate()
             self.callback.on_train_epoch_end(self, "module")
@@ -153,7 +166,7 @@ class Told(flyball.session.Session):
         self.over = self.over or (metric is not None and self.target is not None and metric >= self.target)
 
     def __getattribute__(self, name):
-        if name in ("epoch_begin", "evaluation_begin", "evaluation_end", "training_ended", "out_of_memory", "resumed"):
+        if name in ("epoch_begin", "evaluation_begin", "evaluation_end", "training_ended", "out_of_memory", "resumed", "give_back"):
             return lambda *_: self.told.append(name.replace("_", " "))
         return super().__getattribute__(name)
 
@@ -211,6 +224,109 @@ def test_limit_comes_back_after_an_exception():
             callback._begin(0)
             train(callback, epochs=3)
             tap.equal((callback.handle.closed, limit_w() > LOWEST_W), (True, True))
+
+
+class Shell:
+    """IPython's events, as far as they are used."""
+
+    def __init__(self):
+        self.events, self.callbacks = self, []
+
+    def register(self, event, callback):
+        tap.equal(event, "post_run_cell")
+        self.callbacks.append(callback)
+
+    def unregister(self, event, callback):
+        self.callbacks.remove(callback)
+
+    def end_cell(self, error=None):
+        for callback in list(self.callbacks):
+            callback(types.SimpleNamespace(error_in_exec=error, success=error is None))
+
+
+def fail(callback, error):
+    """A training that an exception ends: Lightning tells its callbacks, Hugging Face does not."""
+    lightning = isinstance(callback, LightningCallback)
+    trainer = LightningTrainer(callback) if lightning else HuggingFaceTrainer(callback)
+    trainer.fails = error
+    try:
+        trainer.fit() if lightning else trainer.train()
+    except type(error):
+        return
+    raise AssertionError("the exception is lost")
+
+
+def test_exception():
+    """The limit is back at once where the framework tells, and the tuner that was made here is closed."""
+    for error in (KeyboardInterrupt(), ValueError("of another kind")):
+        with Machine(), monitor() as meter:
+            made = LightningCallback(flyball.Tuner, monitor=meter, **QUICK)
+            fail(made, error)
+            tap.equal((made.handle.closed, limit_w()), (True, HIGHEST_W))
+            with flyball.Tuner(meter, **QUICK) as tuner:
+                settle(tuner)
+                for _ in range(2):
+                    tap.equal(limit_w(), LOWEST_W)
+                    fail(LightningCallback(tuner), error)
+                    tap.equal((tuner.closed, tuner.report.given_back, limit_w()), (False, True, HIGHEST_W))
+                    tuner.step_begin()
+            callback = LightningCallback(meter)
+            fail(callback, error)
+            tap.equal([measured.name for measured in (callback.measurement, *callback.epochs)], ["training", "epoch 1"])
+            callback = LightningCallback(flyball.Monitor, nvml_path=LIBRARY)
+            fail(callback, error)
+            tap.equal((callback.measurement.name, callback.handle.closed), ("training", True))
+            LightningTrainer(callback).fit()
+            tap.equal(len(callback.epochs), 2)
+    session = Told()
+    fail(LightningCallback(session), ValueError())
+    tap.equal(session.told, ["epoch begin", "step", "out of memory", "give back"])
+
+
+def test_teardown():
+    """It ends a fit that nothing else has ended, and nothing else."""
+    with Machine(), monitor() as meter:
+        callback = LightningCallback(meter)
+        callback.teardown(None, "module", "validate")
+        callback.on_train_start(LightningTrainer(callback), "module")
+        callback.teardown(None, "module", "fit")
+        tap.equal(callback.measurement.name, "training")
+        measured = callback.measurement
+        callback.teardown(None, "module", "fit")
+        tap.equal(callback.measurement is measured, True)
+
+
+def test_exception_that_nobody_tells():
+    """Of Hugging Face's: the end of the cell ends training, and where there is none, the limit goes back by itself."""
+    shell = Shell()
+    stand_in("IPython", get_ipython=lambda: shell)
+    try:
+        with Machine(), monitor() as meter, flyball.Tuner(meter, **QUICK) as tuner:
+            settle(tuner)
+            callbacks = [HuggingFaceCallback(kind, **options) for kind, options in
+                         ((tuner, {}), (flyball.Tuner, {"monitor": meter, **QUICK}), (meter, {}))]
+            for callback in callbacks[::2]:
+                fail(callback, ValueError())
+            tap.equal(limit_w(), LOWEST_W)
+            shell.end_cell(ValueError())
+            tap.equal((limit_w(), callbacks[2].measurement.name, shell.callbacks), (HIGHEST_W, "training", []))
+            tuner.close()
+            fail(callbacks[1], ValueError())
+            shell.end_cell()
+            tap.equal((callbacks[1].handle.closed, limit_w()), (True, HIGHEST_W))
+            HuggingFaceTrainer(callbacks[2]).train()
+            measured = callbacks[2].measurement
+            shell.end_cell()
+            tap.equal(callbacks[2].measurement is measured, True)
+    finally:
+        del sys.modules["IPython"]
+    with Machine(), monitor() as meter, flyball.Tuner(meter, give_back_s=0.5, **QUICK) as tuner:
+        settle(tuner)
+        callback = HuggingFaceCallback(tuner)
+        fail(callback, ValueError())
+        wait_for_limit(HIGHEST_W)
+        callback._active.step_begin()
+        tap.equal(limit_w(), LOWEST_W)
 
 
 def test_session():

@@ -82,6 +82,15 @@ def limit_w():
         return gpus_of(meter.begin("now").end())[0].limit_w
 
 
+def wait_for_limit(wanted_w):
+    """A minute at most."""
+    for _ in range(600):
+        if limit_w() == wanted_w:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"the limit is {limit_w()} W, and not {wanted_w} W")
+
+
 def settle(tuner):
     """Takes steps until the tuner has settled or stopped; returns how many."""
     for step in range(STEPS_MAX):

@@ -13,7 +13,7 @@ import time
 import weakref
 
 import tap
-from python_scene import HIGHEST_W, LIBRARY, LOWEST_W, QUICK, Machine, flyball, limit_w, monitor, python, settle
+from python_scene import HIGHEST_W, LIBRARY, LOWEST_W, QUICK, Machine, flyball, limit_w, monitor, python, settle, wait_for_limit
 
 
 def test_exceptions_put_the_limit_back():
@@ -28,6 +28,81 @@ def test_exceptions_put_the_limit_back():
             except kind:
                 pass
             tap.equal(limit_w(), HIGHEST_W, kind.__name__)
+
+
+def interrupt(tuner):
+    """A cell that Ctrl-C ends: its frames live on with the traceback, and its loop with them."""
+    try:
+        for _ in tuner.steps(range(9)):
+            raise KeyboardInterrupt
+    except KeyboardInterrupt as error:
+        return error
+
+
+def test_interrupted_cell():
+    """The limit goes back by itself, and comes again with the next cell's steps."""
+    with Machine(), monitor() as meter:
+        tuner = flyball.Tuner(meter, give_back_s=0.5, **QUICK)
+        settle(tuner)
+        for times in (1, 2):
+            tap.equal(limit_w(), LOWEST_W)
+            kept = interrupt(tuner)
+            wait_for_limit(HIGHEST_W)
+            tap.equal((tuner.report.given_back, tuner.report.limit_w, tuner.state), (True, HIGHEST_W, "settled"))
+            tuner.step_begin()
+            tap.equal((tuner.report.given_back, tuner.report.give_backs), (False, times))
+        del kept
+        tuner.give_back()
+        tap.equal(limit_w(), HIGHEST_W)
+        tuner.close()
+        tuner.give_back()
+
+
+class Turner:
+    """A way of the program's own, which needs the interpreter."""
+
+    def __init__(self):
+        self.limit_w, self.threads = HIGHEST_W, set()
+
+    def range(self):
+        return LOWEST_W, HIGHEST_W
+
+    def set(self, limit_w):
+        self.limit_w = limit_w
+        self.threads.add(threading.get_ident())
+        time.sleep(0.2)
+
+    def standing(self):
+        return self.limit_w
+
+
+def test_turner_in_python():
+    """Another thread gives back, and needs the interpreter while this one takes steps and reads the report."""
+    with Machine(), monitor() as meter:
+        turner = Turner()
+        with flyball.Tuner(meter, turner=turner, give_back_s=0.1, **QUICK) as tuner:
+            settle(tuner)
+            for _ in range(3):
+                for _ in range(600):
+                    if turner.limit_w == HIGHEST_W:
+                        break
+                    time.sleep(0.1)
+                tap.equal(turner.limit_w, HIGHEST_W)
+                for _ in range(3):
+                    tuner.step_begin()
+                    tap.equal(tuner.report.reason, "goes on")
+        tap.equal((turner.limit_w, len(turner.threads)), (HIGHEST_W, 2))
+
+
+def test_patience_out_of_range():
+    with Machine(), monitor() as meter:
+        for wrong in (-1, float("nan"), "soon"):
+            try:
+                flyball.Tuner(meter, give_back_s=wrong)
+            except (flyball.UsageError, TypeError):
+                continue
+            raise AssertionError("an exception expected")
+        flyball.Tuner(meter, give_back_s=0).close()
 
 
 def test_collected():

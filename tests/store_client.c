@@ -10,14 +10,19 @@
  *     many JOB PREFIX N      (N changes; a line "PREFIX/i NUMBER" once each is acknowledged)
  *     close
  *     leave ADDRESS MS       (a thread opens and closes a store over and over; ends MS later, with it)
+ *     fork ADDRESS LOG       (a thread opens and closes a store; forks once a line is in LOG: what opening
+ * the store came to in the child; "free": the thread has ended before)
  *
  * Words have no blanks in them.
  */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -168,6 +173,59 @@ static int do_leave(char **words)
     exit(0);
 }
 
+static atomic_bool is_done;
+
+static void *open_and_close_once(void *address)
+{
+    const struct store_options options = {.wait_s = 20};
+    struct store *opened;
+
+    if (store_open(address, &options, &opened, NULL) == 0)
+        store_close(opened);
+    atomic_store(&is_done, true);
+    return NULL;
+}
+
+/* In the child: its exit status is the code, positive. */
+_Noreturn static void open_in_child(const char *address)
+{
+    const struct store_options options = {.wait_s = 0.01};
+    int code;
+
+    alarm(60);
+    code = store_open(address, &options, &store, &error);
+    if (code == 0)
+        store_close(store);
+    _exit(-code);
+}
+
+static int do_fork(char **words)
+{
+    static char address[LINE_MAX_BYTES];
+    struct stat status;
+    pthread_t thread;
+    pid_t child;
+    int end = 0;
+
+    snprintf(address, sizeof address, "%s", words[0]);
+    if (pthread_create(&thread, NULL, open_and_close_once, address) != 0)
+        return error_set(&error, FLY_ENOMEM, "no thread");
+    while (!atomic_load(&is_done) && (stat(words[1], &status) < 0 || status.st_size == 0))
+        usleep(1000);
+    snprintf(answer, sizeof answer, "free");
+    if (atomic_load(&is_done))
+        return 0;
+    child = fork();
+    if (child == 0)
+        open_in_child(address);
+    waitpid(child, &end, 0);
+    snprintf(answer, sizeof answer, "%s",
+             WIFSIGNALED(end)        ? "hung"
+             : WEXITSTATUS(end) == 0 ? "opened"
+                                     : fly_error_name(-WEXITSTATUS(end)));
+    return 0;
+}
+
 static const struct command {
     const char *name;
     int words;
@@ -176,6 +234,7 @@ static const struct command {
     {"open", 2, do_open},         {"begin", 1, do_begin}, {"append", 2, do_append}, {"commit", 0, do_commit},
     {"rollback", 0, do_rollback}, {"add", 2, do_add},     {"count", 1, do_count},   {"find", 2, do_find},
     {"many", 3, do_many},         {"close", 0, do_close}, {"group", 2, do_group},   {"leave", 2, do_leave},
+    {"fork", 2, do_fork},
 };
 
 static void run_line(char *line)

@@ -310,6 +310,7 @@ static void test_torn_and_removed(void **state)
     const struct audit_event event = {.what = AUDIT_TURN};
     FILE *file = fopen(path, "w");
     struct audit *audit;
+    json_t *json;
     char text[64];
 
     (void)state;
@@ -325,6 +326,15 @@ static void test_torn_and_removed(void **state)
     assert_int_equal(audit_write(audit, &event, NULL), 0);
     json_decref(line_of(path, 0));
     assert_null(line_of(path, 1));
+    /* Where that cannot be done, its lines are missing. */
+    assert_int_equal(unlink(path) | mkdir(path, 0700), 0);
+    assert_int_equal(audit_write(audit, &event, NULL), FLY_EWRITE);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(audit_look(audit, NULL), FLY_EWRITE);
+    assert_int_equal(audit_look(audit, NULL), 0);
+    json = line_of(path, 0);
+    assert_string_equal(text_in(json, "what"), "missing");
+    json_decref(json);
     audit_close(audit);
 }
 

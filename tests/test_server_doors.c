@@ -2,8 +2,10 @@
 /* Where a server listens, with which access, and whom its back lets in. */
 #include "test.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -181,12 +183,43 @@ static void test_for_root(void **state)
     talk_close(&talk);
 }
 
+/* Where all may write, another user holds the lock that a listener wants, and has not even a server. */
+static void test_lock_of_another_user(void **state)
+{
+    char path[] = "/tmp/flyball-lock-XXXXXX", address[64], lock[64];
+    struct listen_address wanted;
+    struct listener listener = {.fd = -1, .lock_fd = -1};
+    struct listener_access access = {.mode = 0600};
+    struct fly_error error = {.text = ""};
+    int fd;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(chmod(path, 01777), 0);
+    snprintf(address, sizeof address, "unix:%s/s", path);
+    snprintf(lock, sizeof lock, "%s/s.lock", path);
+    fd = open(lock, O_RDWR | O_CREAT, 0600);
+    assert_int_equal(fchown(fd, 65534, 65534) | flock(fd, LOCK_EX), 0);
+    assert_int_equal(listen_address_parse(address, &wanted, NULL), 0);
+    if (listener_open(&wanted, &access, &listener, &error) < 0)
+        fail_msg("%s", error.text);
+    listener_close(&listener);
+    close(fd);
+    assert_int_equal(rmdir(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activation), cmocka_unit_test(test_not_inherited),
-        cmocka_unit_test(test_modes),      cmocka_unit_test(test_inherited),
-        cmocka_unit_test(test_admit),      cmocka_unit_test(test_for_root),
+        cmocka_unit_test(test_activation),
+        cmocka_unit_test(test_not_inherited),
+        cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_inherited),
+        cmocka_unit_test(test_admit),
+        cmocka_unit_test(test_for_root),
+        cmocka_unit_test(test_lock_of_another_user),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

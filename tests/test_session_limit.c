@@ -31,6 +31,76 @@ static void test_holds_limit(void **state)
     scene_end(&scene);
 }
 
+/* No step comes for so long, in which somebody looks. */
+static void idle(struct scene *scene, double duration_s)
+{
+    idle_turner_look(&scene->session->limit.idle);
+    tuner_bench_pass(&scene->bench, duration_s);
+    idle_turner_look(&scene->session->limit.idle);
+}
+
+/* The limit is put back while no step comes: while it is held, while it is searched, and between both. */
+static void test_idle(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    scene.fake.proposals[0].limit_w = 150.0;
+    scene_open(&scene);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(train_epoch(&scene, 5, 0.1), FLY_GO_ON);
+        check_double(tuner_bench_limit_w(&scene.bench), 150.0);
+        check_double(status_of(&scene).limit_w, 150.0);
+        idle(&scene, 3600.0);
+        check_double(tuner_bench_limit_w(&scene.bench), 300.0);
+        check_double(status_of(&scene).limit_w, 300.0);
+        assert_int_equal(fly_session_report(scene.session, 0.1), FLY_GO_ON);
+        check_double(tuner_bench_limit_w(&scene.bench), 300.0);
+    }
+    emulator_set_limit_w(scene.bench.emulator, 0, 275.0, NULL);
+    assert_int_equal(train_epoch(&scene, 5, 0.1), FLY_GO_ON);
+    check_double(tuner_bench_limit_w(&scene.bench), 150.0);
+    assert_string_equal(status_of(&scene).limit_text, "");
+    fly_session_give_back(scene.session);
+    check_double(tuner_bench_limit_w(&scene.bench), 275.0);
+    scene_end(&scene);
+
+    scene_begin(&scene);
+    scene.fake.proposals[0].wants_profile = true;
+    scene.fake.choice = (struct job_choice){.limit_w = 225.0, .epochs = 100};
+    scene.options.max_epochs = 100;
+    scene_open(&scene);
+    for (unsigned i = 0; scene.fake.calls[FAKE_PROFILE] == 0 || scene.fake.profile.partial; i++) {
+        assert_true(i < 90);
+        assert_int_equal(train_epoch(&scene, 37, 0.1), FLY_GO_ON);
+        idle(&scene, 3600.0);
+        check_double(tuner_bench_limit_w(&scene.bench), 300.0);
+    }
+    assert_int_equal(train_epoch(&scene, 5, 0.1), FLY_GO_ON);
+    check_double(tuner_bench_limit_w(&scene.bench), 225.0);
+    scene_end(&scene);
+}
+
+/* What another program has set meanwhile stays. */
+static void test_idle_foreign(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    scene.fake.proposals[0].limit_w = 150.0;
+    scene_open(&scene);
+    assert_int_equal(train_epoch(&scene, 5, 0.1), FLY_GO_ON);
+    emulator_set_limit_w(scene.bench.emulator, 0, 200.0, NULL);
+    idle(&scene, 3600.0);
+    check_double(tuner_bench_limit_w(&scene.bench), 200.0);
+    assert_int_equal(train_epoch(&scene, 5, 0.1), FLY_GO_ON);
+    check_double(tuner_bench_limit_w(&scene.bench), 200.0);
+    check_contains(status_of(&scene).limit_text, "another program");
+    scene_end(&scene);
+}
+
 /* Measured so far. */
 static struct fly_power_point parts[10];
 

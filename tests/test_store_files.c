@@ -215,8 +215,10 @@ static void test_network_file_systems(void **state)
     free(mounts);
 }
 
+/* Parent and child write at once, over a store that was open before the fork: no change is lost. */
 static void test_opened_by_a_fork(void **state)
 {
+    enum { EACH = 40 };
     char *path = strdup(in_directory("forked.sqlite")), *other = strdup(in_directory("forked-other.sqlite"));
     struct store *store = open_at(path);
     int status = -1;
@@ -226,16 +228,20 @@ static void test_opened_by_a_fork(void **state)
     if (child == 0) {
         struct fly_error error = {0};
         struct store *mine = NULL;
-        int wrong = store_open(path, NULL, &mine, &error) != FLY_ESTATE || strstr(error.text, "exec") == NULL;
+        int wrong = store_open(path, NULL, &mine, &error) != 0;
 
+        for (int i = 0; i < EACH && wrong == 0; i++)
+            store_fixture_add(mine, "job", 0, "");
+        store_close(mine);
         wrong += store_open(other, NULL, &mine, &error) != 0;
         store_close(mine);
         _exit(wrong);
     }
+    for (int i = 0; i < EACH; i++)
+        store_fixture_add(store, "job", 0, "");
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    /* The parent may go on, and so may a child of a time when it was closed. */
-    store_fixture_add(store, "job", 0, "");
+    assert_int_equal(store_fixture_count(store, "job"), 2 * EACH);
     store_close(store);
     child = fork();
     if (child == 0) {

@@ -207,6 +207,10 @@ struct fly_session_options {
      * several ranks work on the same samples, and there are fewer.
      */
     uint32_t replicas;
+
+    /* As of a tuner (<flyball/tuner.h>): without a step for so long, the limit of the start is put back until
+     * the next one, s; 0: 30, or 20 steps where these take longer; INFINITY: never. */
+    double give_back_s;
 };
 
 /*
@@ -306,6 +310,10 @@ FLY_API bool fly_session_is_over(const struct fly_session *session);
  * it has not reached that. Nothing for one that is over.
  */
 FLY_API void fly_session_training_ended(struct fly_session *session);
+
+/* No step comes for now: puts the limit of the start back at once, as after options.give_back_s. For a
+ * training that an exception has ended in a program that lives on. */
+FLY_API void fly_session_give_back(struct fly_session *session);
 
 /*
  * Whether an exception of a program says that memory ran out, of the GPU or the host: by the name of its type

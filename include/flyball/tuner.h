@@ -51,6 +51,14 @@
  * guard, flyball-guard, is looked for where FLYBALL_GUARD says, beside the program, and
  * where it was installed. Close the meter after the tuner.
  *
+ * A training that makes no steps keeps no limit: after options.give_back_s without a step (an exception ended
+ * it in a process that lives on, or it is over and the tuner is still there) a thread of the tuner sets the
+ * limit of the start again and releases the GPUs, so that others can turn them. With the next step tuning
+ * goes on where it was; the window that was interrupted does not count. If the GPUs are somebody else's by
+ * then, it has STOPPED. A longer evaluation between steps is noticed: the tuner then waits for twice as long
+ * as the longest one, 10 minutes at most. A turner of your own is called by that thread too, never while
+ * another call of it is under way.
+ *
  * Any fault ends in STOPPED: the limit of the start is set again, unless another program
  * has changed it since, and training goes on as if nothing were there. The hooks report
  * no faults: fly_tuner_report does.
@@ -168,6 +176,9 @@ struct fly_tuner_options {
     /* With a turner of your own and FLY_TUNER_BOTH or AUTO: that of the clock; borrowed. */
     const struct fly_turner *clock_turner;
     void *clock_turner_data;
+    /* After so long without a step the setting of the start is put back until the next one, s; 0: 30, or 20
+     * steps where these take longer; INFINITY: never. */
+    double give_back_s;
 };
 
 enum fly_tuner_state {
@@ -276,6 +287,8 @@ struct fly_tuner_report {
     char knob_note[FLY_TUNER_TEXT_MAX]; /* which knob may not be turned, and why; "" for nothing */
     int start_workload_profile;         /* with FLY_TUNER_PROFILE: the number of the one at the start, */
     int workload_profile;               /* and now; else, and for none, FLY_TUNER_NO_PROFILE */
+    bool given_back;     /* no step came for long: the setting of the start stands until the next step */
+    uint32_t give_backs; /* how many times that was so */
 };
 
 /*
@@ -295,6 +308,12 @@ FLY_API void fly_tuner_free(struct fly_tuner *tuner);
 FLY_API int fly_tuner_step_begin(struct fly_tuner *tuner);
 FLY_API int fly_tuner_epoch_begin(struct fly_tuner *tuner);
 FLY_API int fly_tuner_epoch_end(struct fly_tuner *tuner);
+
+/*
+ * No step comes for now: puts the setting of the start back at once, as after options.give_back_s. For a
+ * training that an exception has ended. FLY_ESTATE after fork, else 0.
+ */
+FLY_API int fly_tuner_give_back(struct fly_tuner *tuner);
 
 /* How tuning goes, in short and in full; FLY_EUSAGE without a size. A smaller size gets the members that fit
  * into it, from `profile` on. */

@@ -185,6 +185,12 @@ static PyObject *session_evaluation_end(PyObject *self, PyObject *unused)
     return call_waiting(self, fly_session_evaluation_end);
 }
 
+static PyObject *session_give_back(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return call_waiting(self, fly_session_give_back);
+}
+
 static PyObject *session_out_of_memory(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -447,6 +453,10 @@ static PyMethodDef methods[] = {
      "not."},
     {"evaluation_end", session_evaluation_end, METH_NOARGS,
      "evaluation_end($self, /)\n--\n\nCall it after evaluation, where `evaluation` does not."},
+    {"give_back", session_give_back, METH_NOARGS,
+     "give_back($self, /)\n--\n\nPuts the limit of the start back now, until the next step: for a training "
+     "that "
+     "an exception\nhas ended, in a program that lives on."},
     {"trains_with", session_trains_with, METH_O,
      "trains_with($self, batch_size, /)\n--\n\nTells with which batch size of all ranks the program trains "
      "really. A smaller one than\n`batch_size` means that this did not fit: it is written down as out of "

@@ -64,6 +64,7 @@ static const struct option {
     OPTION(report_every_steps, COUNT),
     OPTION(tries_directory, PLACE),
     OPTION(replicas, COUNT),
+    OPTION(give_back_s, REAL),
 #undef LIST
 #undef OPTION
 };

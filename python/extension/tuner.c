@@ -75,7 +75,8 @@ typedef int (*tuner_hook)(struct fly_tuner *tuner);
 
 /*
  * A hook of the library's. Once the tuner has settled or stopped, a step takes a few nanoseconds, and
- * asking for the GIL again could take another thread's whole turn; so it is kept.
+ * asking for the GIL again could take another thread's whole turn; so it is kept. Not where the turner is
+ * Python: a thread of the tuner's that gives back needs the GIL while the hook waits for it.
  */
 static int call(struct tuner *self, tuner_hook hook, bool is_step)
 {
@@ -87,7 +88,8 @@ static int call(struct tuner *self, tuner_hook hook, bool is_step)
         return -1;
     if (self->tuner == NULL)
         code = begin(self);
-    if (code == 0 && is_step && fly_tuner_state(self->tuner) >= FLY_TUNER_SETTLED) {
+    if (code == 0 && is_step && self->turner.object == NULL && self->clock_turner.object == NULL &&
+        fly_tuner_state(self->tuner) >= FLY_TUNER_SETTLED) {
         (void)hook(self->tuner);
     } else if (code == 0) {
         PyThreadState *thread = PyEval_SaveThread();
@@ -135,6 +137,16 @@ static PyObject *tuner_epoch_end(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return call((struct tuner *)self, fly_tuner_epoch_end, false) == 0 ? none() : NULL;
+}
+
+static PyObject *tuner_give_back(PyObject *object, PyObject *unused)
+{
+    struct tuner *self = (struct tuner *)object;
+
+    (void)unused;
+    if (self->closed || self->tuner == NULL)
+        return none();
+    return call(self, fly_tuner_give_back, false) == 0 ? none() : NULL;
 }
 
 static PyObject *tuner_steps(PyObject *self, PyObject *loader)
@@ -385,6 +397,10 @@ static PyMethodDef methods[] = {
      "epoch_end($self, /)\n--\n\nEnds the epoch and its last step; what follows, such as an evaluation, is "
      "not "
      "measured.\n\nRaises as step_begin."},
+    {"give_back", tuner_give_back, METH_NOARGS,
+     "give_back($self, /)\n--\n\nPuts the limit of the start back now, until the next step: for a training "
+     "that "
+     "an exception\nhas ended, in a program that lives on."},
     {"close", tuner_close, METH_NOARGS,
      "close($self, /)\n--\n\nPuts the limit of the start back. report, points and carbon stay. May be called "
      "again."},
@@ -411,7 +427,7 @@ static char doc[] =
     "ceilings_mhz=None, gpus=None, synchronize=None, job_name=None, batch_size=0, profile_directory=None,\n"
     "profile_file=None, gpu_model=None, driver=None, max_power_w=0, energy_tolerance=0, window_max_s=0,\n"
     "wait_steps=0, warmup_steps=0, profile_steps=0, check_every_steps=0, remeasure_distance_steps=0,\n"
-    "carbon=None, rank=None, all_reduce=None, turner=None, clock_turner=None)\n--\n\n"
+    "carbon=None, rank=None, all_reduce=None, turner=None, clock_turner=None, give_back_s=None)\n--\n\n"
     "Finds the best power limit while training runs, and keeps it; puts the old one back at the end.\n\n"
     "    with flyball.Tuner(max_slowdown='3%') as tuner:\n"
     "        for epoch in range(epochs):\n"
@@ -442,7 +458,10 @@ static char doc[] =
     "             highest, step) in W, set(limit_w) and standing(), the limit in force. You put limits back "
     "then\n"
     "             when the process is killed. clock_turner: the same of ceilings in MHz, for 'both' and "
-    "'auto'\n\n"
+    "'auto'\n"
+    "give_back_s  s without a step after which the limit of the start is put back, until the next step; 0: "
+    "never;\n"
+    "             None: 30, or 20 steps where these take longer\n\n"
     "Where limits may not be set, nothing is, and the report says why. Raises UsageError, some of them at\n"
     "the first step. What all_reduce and synchronize raise goes to sys.unraisablehook, and ends tuning in\n"
     "the case of all_reduce; a KeyboardInterrupt comes out of the step. One thread calls the hooks; any may\n"

@@ -81,6 +81,8 @@ static const struct table_field report_fields[] = {
     FIELD(start_workload_profile, OPTIONAL,
           "number of the workload profile at the start; None: none; -2: several"),
     FIELD(workload_profile, OPTIONAL, "and now"),
+    FIELD(given_back, FLAG, "whether no step came for long, so that the setting of the start stands"),
+    FIELD(give_backs, COUNT_32, "how many times that was so"),
 #undef WORD
 #undef FIELD
 };

@@ -83,7 +83,7 @@ TunerReport = _figures(
     5,
     "state limit_w slowdown reason text knob start_limit_w start_ceiling_mhz ceiling_mhz step_time_s searches backoffs looks noise ties "
     "reused search_steps search_time_s search_energy_j extra_time_s extra_energy_j profile pauses pause_share idle_share pace knob_note "
-    "start_workload_profile workload_profile",
+    "start_workload_profile workload_profile given_back give_backs",
     "How tuning goes. A figure that is not known is None.",
 )
 TunerPoint = _figures(
@@ -261,7 +261,7 @@ class Steps(_Handle):
 _TUNER_OPTIONS = frozenset(
     "objective eta max_slowdown knob limits_w ceilings_mhz gpus synchronize job_name batch_size profile_directory profile_file gpu_model "
     "driver max_power_w energy_tolerance window_max_s wait_steps warmup_steps profile_steps check_every_steps remeasure_distance_steps "
-    "carbon rank all_reduce turner clock_turner".split()
+    "carbon rank all_reduce turner clock_turner give_back_s".split()
 )
 
 
@@ -288,8 +288,8 @@ class Tuner(_Handle):
         """Why nothing is tuned."""
         if not self._begun:
             raise StateError("the tuner has not begun; its first step begins it")
-        counts = dict.fromkeys("searches backoffs looks ties search_steps pauses".split(), 0)
-        words = {"profile": "", "knob_note": "", "knob": "power", "pace": "GPU", "reused": False}
+        counts = dict.fromkeys("searches backoffs looks ties search_steps pauses give_backs".split(), 0)
+        words = {"profile": "", "knob_note": "", "knob": "power", "pace": "GPU", "reused": False, "given_back": False}
         return TunerReport(state="stopped", reason="disabled", text=reason, **counts, **words)
 
     def step_begin(self) -> None:
@@ -299,6 +299,9 @@ class Tuner(_Handle):
         self._begun = True
 
     epoch_begin = epoch_end = step_begin
+
+    def give_back(self) -> None:
+        """Does nothing."""
 
     def steps(self, loader: Any, /) -> Steps:
         """The loader's batches."""
@@ -380,7 +383,7 @@ class _Session(_Handle):
     def epoch_begin(self) -> None:
         """Does nothing."""
 
-    evaluation_begin = evaluation_end = training_ended = _out_of_memory = epoch_begin
+    evaluation_begin = evaluation_end = training_ended = give_back = _out_of_memory = epoch_begin
 
     carbon = None
 

@@ -25,7 +25,8 @@ class _HuggingFace(Driven):
 
     Evaluations, checkpoints and what else lies between two steps are no steps. With a session, each evaluation with its
     metric is reported ('auc' or 'eval_auc'), and training stops when the session says so. A Trainer that lowers its
-    batch size by itself (auto_find_batch_size) is recorded as out of memory.
+    batch size by itself (auto_find_batch_size) is recorded as out of memory. It tells no callback of an exception: in
+    IPython the end of the cell ends training, and elsewhere the limit goes back once no step came for `give_back_s`.
     """
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -101,6 +102,14 @@ class _Lightning(Driven):
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         self._end()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        """In place of on_train_end, also of Ctrl-C."""
+        self._fail(exception)
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        """At the end of a fit, whatever ended it."""
+        self._fail(None)
 
 
 # The callback, what it is made of, and where its framework has its base class, best first.

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+import weakref
 from collections.abc import Mapping
 from typing import Any, Optional
 
@@ -40,6 +43,10 @@ class Driver:
 
     def end(self) -> None:
         """Training is over."""
+
+    def failed(self, error: Optional[BaseException]) -> None:
+        """Training is over by an exception, where it is known."""
+        self.end()
 
 
 class MonitorDriver(Driver):
@@ -87,6 +94,7 @@ class TunerDriver(Driver):
 
     def end(self) -> None:
         self.epoch_end()
+        self.of.give_back()
 
 
 class SessionDriver(Driver):
@@ -144,6 +152,34 @@ class SessionDriver(Driver):
     def end(self) -> None:
         self._end_epoch()
         self.of.training_ended()
+
+    def failed(self, error: Optional[BaseException]) -> None:
+        """The session stays open: whoever made it closes it, with the exception if it is a block's."""
+        self._end_rest()
+        self._open = False
+        if error is not None:
+            self.of.out_of_memory(error)
+        self.of.give_back()
+
+
+def _watch_cells(driven: Driven) -> None:
+    """In IPython: a cell that ends in the thread in which training began ends the training, if nothing else has.
+
+    Trainers that tell their callbacks of no exception leave training open; other programs have `give_back_s` alone.
+    """
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    events = getattr(shell, "events", None)
+    if events is None:
+        return
+    watched, thread = weakref.ref(driven), threading.get_ident()
+
+    def ended(result: Any = None) -> None:
+        training = watched()
+        if training is not None and threading.get_ident() == thread:
+            training._fail(getattr(result, "error_in_exec", None))
+        events.unregister("post_run_cell", ended)
+
+    events.register("post_run_cell", ended)
 
 
 def driver_of(handle: Any, metric: Optional[str]) -> Driver:
@@ -206,6 +242,7 @@ class Driven:
         handle = self._of(**self._options) if isinstance(self._of, type) else self._of
         self._driver = driver_of(handle, self._metric)
         self._trains = True
+        _watch_cells(self)
         if epochs_done > 0:
             self._driver.resumed(epochs_done)
 
@@ -219,7 +256,18 @@ class Driven:
             self._driver.of.close()
 
     def _end(self) -> None:
-        if self._active is not None:
-            self._active.end()
-        self._trains = False
-        self._close()
+        active, self._trains = self._active, False
+        try:
+            if active is not None:
+                active.end()
+        finally:
+            self._close()
+
+    def _fail(self, error: Optional[BaseException]) -> None:
+        """Training is over by an exception, perhaps an unknown one; nothing if it has ended already."""
+        active, self._trains = self._active, False
+        try:
+            if active is not None:
+                active.failed(error)
+        finally:
+            self._close()

@@ -176,6 +176,7 @@ class Session(_Session):
     limits_w        W: to try; None: all in steps of 25 W
     warmup_steps, profile_steps, energy_tolerance   of the power profile; 0: 10, 40, 0.04
     carbon          a dict of the members of fly_carbon_options, as {'source': 'gb:national'}
+    give_back_s     s without a step after which the limit is put back until the next one; 0: never; None: as of a Tuner
 
     Ranks: each has a session over its own `gpus`, and makes the same calls. None: as torch.distributed says, if it
     has begun.
@@ -241,6 +242,7 @@ class Session(_Session):
         rank: int | None = None,
         all_reduce: AllReduce | None = None,
         replicas: int | None = None,
+        give_back_s: float | None = None,
     ) -> None:
         self.job = job
         self.metric = metric
@@ -294,6 +296,7 @@ class Session(_Session):
             "world_size": world_size,
             "rank": rank,
             "replicas": replicas,
+            "give_back_s": float("inf") if give_back_s == 0 else give_back_s,
             "carbon": carbon,
         }
         self._take_place((job, run, store, gpus, id(monitor), rank), members, all_reduce, monitor)

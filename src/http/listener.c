@@ -60,8 +60,12 @@ static int take_lock(const struct listen_address *address, struct listener *list
 
     snprintf(path, sizeof path, "%s.lock", ((const struct sockaddr_un *)&address->at)->sun_path);
     for (int i = 0; i < LOCK_LOOKS; i++) {
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        int fd;
 
+        /* Where all may write, another user can have made the lock, to keep us away; root removes that. */
+        if (geteuid() == 0 && lstat(path, &named) == 0 && named.st_uid != 0)
+            (void)unlink(path);
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
             return refuse(address, errno, out_error);
         if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &held) == 0 && stat(path, &named) == 0 &&

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Makes the file itself, so that it is private from its first moment; SQLite gives its companions
- * (-wal, -shm) the same mode. This code never opens a descriptor of an existing file: closing
- * that would drop the locks that other handles of this process hold on the file.
+ * (-wal, -shm) the same mode. This code never has a descriptor of the file, since closing that would drop
+ * the locks that other handles of this process hold on it: mknod makes a file without one.
  */
 #include "store/sqlite_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +17,11 @@
 #include "base/error.h"
 #include "base/file/user_directory.h"
 #include "base/thread/fork_guard.h"
+#include "base/thread/fork_lock.h"
 
 static const char standard_name[] = "store.sqlite";
 
-/* Files that this process, or one from which it was forked, has open. */
+/* Files that SQLite has open in this process, or had in one from which it was forked. */
 struct held {
     struct held *next;
     dev_t device;
@@ -30,23 +29,7 @@ struct held {
     uint64_t generation; /* value of fork_generation */
 };
 static struct held *held_files;
-static pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t fork_watched = PTHREAD_ONCE_INIT;
-
-static void lock_held(void)
-{
-    pthread_mutex_lock(&held_lock);
-}
-
-static void unlock_held(void)
-{
-    pthread_mutex_unlock(&held_lock);
-}
-
-static void watch_forks(void)
-{
-    pthread_atfork(lock_held, unlock_held, unlock_held);
-}
+static struct fork_lock held_lock = FORK_LOCK_INIT;
 
 static int failed(const char *doing, const char *path, int cause, struct fly_error *out_error)
 {
@@ -123,57 +106,19 @@ static int name_in_full(const char *directory, const char *path, char out[PATH_M
     return 0;
 }
 
-/*
- * Gives the file's absolute path, and makes the file if it is missing and may be made; returns 0
- * or errno. The caller holds the lock.
- */
+/* Gives the file's absolute path, and makes the file if it is missing and may be made; returns 0 or errno. */
 static int make_file(const char *directory, const char *path, bool existing, char out[PATH_MAX])
 {
     char whole[PATH_MAX];
-    int cause = name_in_full(directory, path, whole), fd;
+    int cause = name_in_full(directory, path, whole);
 
     if (cause != 0)
         return cause;
-    if (!existing) {
-        fd = open(whole, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-        if (fd >= 0)
-            close(fd);
-        else if (errno != EEXIST)
-            return errno;
-    }
+    if (!existing && mknod(whole, S_IFREG | S_IRUSR | S_IWUSR, 0) < 0 && errno != EEXIST)
+        return errno;
     return realpath(whole, out) != NULL ? 0 : errno;
 }
 
-/* Returns whether a process from which this one was forked holds the file. */
-static bool is_held_by_parent(const struct sqlite_file *file)
-{
-    for (const struct held *held = held_files; held != NULL; held = held->next) {
-        if (held->device == file->device && held->inode == file->inode &&
-            held->generation != fork_generation())
-            return true;
-    }
-    return false;
-}
-
-static int hold(const struct sqlite_file *file, struct fly_error *out_error)
-{
-    struct held *held;
-
-    if (is_held_by_parent(file))
-        return error_set(
-            out_error, FLY_ESTATE,
-            "the store '%.200s' was open when this process was forked, and SQLite cannot open it "
-            "here a second time; exec a program first, or close it before the fork",
-            file->path);
-    held = malloc(sizeof *held);
-    if (held == NULL)
-        return error_no_memory(out_error);
-    *held = (struct held){held_files, file->device, file->inode, fork_generation()};
-    held_files = held;
-    return 0;
-}
-
-/* Call it with the lock held. */
 static int take(const char *path, const char *directory, bool existing, struct sqlite_file *file,
                 struct fly_error *out_error)
 {
@@ -193,7 +138,8 @@ static int take(const char *path, const char *directory, bool existing, struct s
         return sqlite_file_missing(path, out_error);
     file->device = status.st_dev;
     file->inode = status.st_ino;
-    return hold(file, out_error);
+    file->held = false;
+    return 0;
 }
 
 /* Gives the given path, or that of the user's own file, and its directory. */
@@ -234,29 +180,57 @@ int sqlite_file_take(const char *path, bool existing, const struct file_system_s
 
     if (code < 0)
         return code;
-    pthread_once(&fork_watched, watch_forks);
     (void)fork_generation();
-    lock_held();
     code = take(path, directory, existing, &file, out_error);
-    unlock_held();
     if (code == 0)
         *out_file = file;
     return code;
 }
 
-void sqlite_file_release(const struct sqlite_file *file)
+bool sqlite_file_of_parent(dev_t device, ino_t inode)
 {
-    lock_held();
-    for (struct held **place = &held_files; *place != NULL; place = &(*place)->next) {
-        struct held *held = *place;
+    bool found = false;
 
-        if (held->device == file->device && held->inode == file->inode) {
-            *place = held->next;
-            free(held);
+    fork_lock_take(&held_lock);
+    for (const struct held *held = held_files; held != NULL && !found; held = held->next)
+        found = held->device == device && held->inode == inode && held->generation != fork_generation();
+    fork_lock_give(&held_lock);
+    return found;
+}
+
+int sqlite_file_hold(struct sqlite_file *file, struct fly_error *out_error)
+{
+    struct held *held = malloc(sizeof *held);
+
+    if (held == NULL)
+        return error_no_memory(out_error);
+    *held = (struct held){NULL, file->device, file->inode, fork_generation()};
+    fork_lock_take(&held_lock);
+    held->next = held_files;
+    held_files = held;
+    fork_lock_give(&held_lock);
+    file->held = true;
+    return 0;
+}
+
+void sqlite_file_release(struct sqlite_file *file)
+{
+    struct held *released = NULL;
+
+    if (!file->held)
+        return;
+    fork_lock_take(&held_lock);
+    for (struct held **place = &held_files; *place != NULL; place = &(*place)->next) {
+        if ((*place)->device == file->device && (*place)->inode == file->inode &&
+            (*place)->generation == fork_generation()) {
+            released = *place;
+            *place = released->next;
             break;
         }
     }
-    unlock_held();
+    fork_lock_give(&held_lock);
+    free(released);
+    file->held = false;
 }
 
 bool sqlite_file_stands(const struct sqlite_file *file)

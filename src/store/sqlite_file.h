@@ -12,24 +12,37 @@
 
 /*
  * The file of a store before SQLite opens it: where it lies, that it exists with mode 0600, that
- * it lies on a local file system, and which process holds it.
+ * it lies on a local file system, and which process has it open.
+ *
+ * A process that is forked while SQLite has a file open inherits SQLite's list of open files, whose locks are
+ * the parent's: there it must not find the file again (sqlite_link.c). So the files that are open are noted in
+ * a list, whose lock is never held over a call that may wait: a disk that does not answer stops no fork.
  */
 struct sqlite_file {
     char path[PATH_MAX]; /* absolute, without symbolic links */
     dev_t device;
     ino_t inode;
+    bool held; /* it is noted as open */
 };
 
 /*
  * Finds the file at `path` (NULL: the user's own file, with its directories of mode 0700), and
  * makes it if it is missing. FLY_EUNSUPPORTED on a network file system, with alternatives;
- * FLY_ESTATE in a fork of a process that has the file open; FLY_ENOTFOUND, FLY_EPERM, FLY_EWRITE,
- * FLY_EDATA, FLY_ELIMIT. Give the file back with sqlite_file_release. With `existing` nothing is
- * made, and a missing or empty file is FLY_ENOTFOUND. Thread-safe.
+ * FLY_ENOTFOUND, FLY_EPERM, FLY_EWRITE, FLY_EDATA, FLY_ELIMIT. With `existing` nothing is made, and a missing or empty file is FLY_ENOTFOUND.
+ * Thread-safe.
  */
 int sqlite_file_take(const char *path, bool existing, const struct file_system_source *source,
                      struct sqlite_file *out_file, struct fly_error *out_error);
-void sqlite_file_release(const struct sqlite_file *file);
+
+/*
+ * Notes the file as open. Call it when SQLite has opened it and before the first statement, which locks it;
+ * give it back with sqlite_file_release, when SQLite has closed it. Returns 0 or FLY_ENOMEM.
+ */
+int sqlite_file_hold(struct sqlite_file *file, struct fly_error *out_error);
+void sqlite_file_release(struct sqlite_file *file);
+
+/* Returns whether a process from which this one was forked had the file open then. */
+bool sqlite_file_of_parent(dev_t device, ino_t inode);
 
 /*
  * Gives the absolute path where the file is, or would be. Makes the user's own directories, but

@@ -6,13 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/thread/fork_guard.h"
 #include "store/sqlite_schema.h"
 
 /* The pause between two tries for a lock. */
 enum { PAUSE_FIRST_US = 200, PAUSE_MAX_US = 10000 };
+
+/* How long a forked child waits for another of its threads that uses SQLite. */
+static const double fork_patience_s = 0.2;
 
 #define STATEMENT_TEXT(name, sql) sql,
 const char *const sqlite_texts[SAY_COUNT] = {SQLITE_STATEMENTS(STATEMENT_TEXT)};
@@ -205,16 +210,82 @@ static int set_up(struct sqlite_link *link, struct fly_error *out_error)
     return version == (int)sqlite_migration_count ? 0 : migrate(link, out_error);
 }
 
+/* Returns whether the lock is free within a moment: another thread may use SQLite right now. */
+static bool is_free(sqlite3_mutex *lock)
+{
+    struct mono_time since = mono_now();
+
+    while (sqlite3_mutex_try(lock) != SQLITE_OK) {
+        if (mono_elapsed_s(since, mono_now()) > fork_patience_s)
+            return false;
+        usleep(PAUSE_FIRST_US);
+    }
+    sqlite3_mutex_leave(lock);
+    return true;
+}
+
+/*
+ * SQLite's stat and fstat in a forked child. What the parent had open gets a device's number that no device
+ * has, so that SQLite does not find it in its list of open files, with the parent's locks.
+ */
+static int set_apart(int result, struct stat *out)
+{
+    if (result == 0 && sqlite_file_of_parent(out->st_dev, out->st_ino))
+        out->st_dev ^= (dev_t)(fork_generation() << 44);
+    return result;
+}
+
+static int stat_apart(const char *path, struct stat *out)
+{
+    return set_apart(stat(path, out), out);
+}
+
+static int fstat_apart(int file, struct stat *out)
+{
+    return set_apart(fstat(file, out), out);
+}
+
+/*
+ * In a forked child: SQLite holds locks of the whole process while it waits for a disk, and a thread of the
+ * parent that waited as the child was forked never gives them back here.
+ */
+static int check_fork(const struct sqlite_link *link, struct fly_error *out_error)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+
+    if (fork_generation() == 0)
+        return 0;
+    for (int which = SQLITE_MUTEX_STATIC_MAIN; which <= SQLITE_MUTEX_STATIC_VFS3; which++) {
+        sqlite3_mutex *lock = sqlite3_mutex_alloc(which);
+
+        if (lock != NULL && !is_free(lock))
+            return error_set(out_error, FLY_ESTATE,
+                             "the store '%.200s' cannot be opened: SQLite was waiting for a disk when this "
+                             "process was forked; exec a program first, or fork before stores are opened",
+                             link->file.path);
+    }
+    vfs->xSetSystemCall(vfs, "stat", (sqlite3_syscall_ptr)stat_apart);
+    vfs->xSetSystemCall(vfs, "fstat", (sqlite3_syscall_ptr)fstat_apart);
+    return 0;
+}
+
 static int connect_file(struct sqlite_link *link, struct fly_error *out_error)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    int code;
 
     if (sqlite3_threadsafe() == 0 || sqlite3_libversion_number() < 3037000)
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "SQLite %s is too old, or was built without threads; install 3.37 or newer",
                          sqlite3_libversion());
+    code = check_fork(link, out_error);
+    if (code < 0)
+        return code;
     if (sqlite3_open_v2(link->file.path, &link->db, flags, NULL) != SQLITE_OK)
         return sqlite_link_failed(link, "opened", out_error);
+    code = sqlite_file_hold(&link->file, out_error);
+    if (code < 0)
+        return code;
     sqlite3_busy_handler(link->db, wait_for_lock, link);
     if (sqlite3_db_readonly(link->db, "main") == 1)
         return error_set(out_error, FLY_EPERM,

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/append_file.h"
 #include "cli/machine/record_facts.h"
 #include "cli/program/stop_signals.h"
 #include "device/recording/recording.h"
@@ -74,18 +75,13 @@ static int write_failed(const struct record *record, struct fly_error *out_error
 static int write_lines(struct record *record, struct fly_error *out_error)
 {
     struct buffer *lines = &record->writer.lines;
-    size_t written = 0;
 
     if (lines->error < 0)
         return error_no_memory(out_error);
-    while (written < lines->length) {
-        ssize_t count = write(record->file, lines->data + written, lines->length - written);
-
-        if (count < 0 && errno != EINTR)
-            return write_failed(record, out_error);
-        written += count > 0 ? (size_t)count : 0;
-    }
-    record->bytes += written;
+    errno = append_file_lines(record->file, lines->data, lines->length);
+    if (errno != 0)
+        return write_failed(record, out_error);
+    record->bytes += lines->length;
     buffer_clear(lines);
     return 0;
 }

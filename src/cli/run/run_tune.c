@@ -50,16 +50,48 @@ static int open_knob(struct run_tune *tune, struct fly_error *out_error)
 {
     int result = knob_open(&tune->knob_options, tune->gpus, tune->gpu_count, &tune->knob, out_error);
 
-    tune->knob_opened = result == 0;
+    tune->knob_opened |= result == 0;
     for (size_t i = 0; result == 0 && i < tune->gpu_count; i++)
         result = knob_may_turn(tune->knob, i, out_error);
     return result;
 }
 
+/* For when steps come again. */
+static int take_knob(void *data, struct fly_error *out_error)
+{
+    struct run_tune *tune = data;
+    int result = open_knob(tune, out_error);
+
+    tune->turner.knob = tune->knob;
+    return result;
+}
+
+static void give_knob_back(void *data)
+{
+    struct run_tune *tune = data;
+
+    knob_close(tune->knob, tune->knob_reports);
+    tune->knob = tune->turner.knob = NULL;
+}
+
+/* Gives the GPUs back while the program reports no steps. This loop looks, so there is no thread. */
+static void guard_idling(struct run_tune *tune, struct fly_tuner_options *options)
+{
+    idle_turner_init(&tune->idle, &(struct idle_options){.steps = &tune->steps_seen,
+                                                         .clock = &clock_real,
+                                                         .give_back_s = tune->give_back_s,
+                                                         .threadless = true,
+                                                         .open = take_knob,
+                                                         .close = give_knob_back,
+                                                         .data = tune});
+    idle_turner_add(&tune->idle, &options->turner, &options->turner_data);
+    idle_turner_add(&tune->idle, &options->clock_turner, &options->clock_turner_data);
+}
+
 static int open_tuner(struct run_tune *tune, struct fly_error *out_error)
 {
     const struct fly_objective without_bound = {FLY_OBJECTIVE_ENERGY, 0, INFINITY};
-    const struct fly_tuner_options options = {
+    struct fly_tuner_options options = {
         .size = sizeof options,
         .meter = tune->meter,
         .turner = tune->wish == FLY_TUNER_CLOCK     ? &clock_turner
@@ -82,6 +114,7 @@ static int open_tuner(struct run_tune *tune, struct fly_error *out_error)
     int result;
 
     tune->turner = (struct knob_turner){.knob = tune->knob, .devices = tune->gpus, .count = tune->gpu_count};
+    guard_idling(tune, &options);
     result = tuner_new_kept(&options, tune->keeper, &tune->tuner, out_error);
     if (result == 0 && tune->every_limit)
         tuner_measure_every_limit(tune->tuner);
@@ -106,6 +139,7 @@ static void open_all(struct run_tune *tune)
     if (result == 0)
         return;
     put_off(tune, result, error.text);
+    idle_turner_end(&tune->idle);
     knob_close(tune->knob, tune->knob_reports);
     tune->knob = NULL;
 }
@@ -128,6 +162,7 @@ static void close_tuner(struct run_tune *tune)
     tune->key = *tuner_key(tune->tuner);
     fly_tuner_free(tune->tuner);
     tune->tuner = NULL;
+    idle_turner_end(&tune->idle);
 }
 
 /* All that the driver refuses to this user has the same remedy. */
@@ -229,6 +264,7 @@ static void step_begin(struct run_tune *tune)
     tune->epoch_open = tune->epoch_open || tune->epoch_wanted;
     tune->epoch_wanted = false;
     tune->steps_told++;
+    tune->steps_seen = tune->lines.events[STEP_BEGIN];
     (void)fly_tuner_step_begin(tune->tuner);
     if (tune->turner.turns != turns)
         skip_missed(tune);
@@ -373,6 +409,8 @@ void run_tune_wait(struct run_tune *tune, struct child *child, const struct devi
             break;
         child_guard_begin(child, never_turned);
         more = take_lines(tune);
+        tune->steps_seen = tune->lines.events[STEP_BEGIN];
+        idle_turner_look(&tune->idle);
         if (mono_elapsed_s(check, mono_now()) >= check_s) {
             look_after_knob(tune);
             check = mono_now();

@@ -17,6 +17,7 @@
 #include "cli/program/python_hook.h"
 #include "train/carbon/carbon_keeper.h"
 #include "train/program/step_lines.h"
+#include "train/tuner/idle_turner.h"
 #include "train/tuner/knob_turner.h"
 #include "train/tuner/saved_profile.h"
 #include "train/tuner/workload_setting.h"
@@ -70,6 +71,9 @@ struct run_tune {
     bool epoch_open, epoch_wanted;
     struct knob *knob;
     struct knob_turner turner;
+    struct idle_turner idle; /* in front of the turners, once there is a tuner */
+    uint64_t steps_seen;     /* that the program reported, for `idle` */
+    double give_back_s;      /* as in struct idle_options */
     struct fly_tuner *tuner;
 
     /* The results. */
@@ -119,6 +123,9 @@ extern const char *const run_tune_profile_knobs[]; /* of `flyball profile` */
     {.name = "profile", .type = CLI_TEXT, .placeholder = "FILE", \
      .help = "With --tune: reuse this profile, as 'flyball profile --output' writes it; what does not fit is " \
              "measured."}, \
+    {.name = "give-back", .type = CLI_REAL, .placeholder = "SECONDS", .minimum = 0, .maximum = 1e9, \
+     .help = "With --tune: put back what stood before when no step has come for so long, until the next one; 0: " \
+             "never. If not given, 30, or 20 steps where these take longer."}, \
     RUN_TUNE_OPTION_NO_HOOK("With --tune or --job: "), \
     RUN_TUNE_OPTION_BATCH_SIZE("With --tune: ")
 

@@ -107,7 +107,7 @@ struct told_tune {
     const char *pace;
     uint64_t pauses;
     double pause_share, idle_share;
-    uint32_t searches, backoffs;
+    uint32_t searches, backoffs, give_backs;
     int64_t ties; /* below 0: nothing was chosen */
     const struct fly_tuner_report *search;
     const char *profile;
@@ -148,6 +148,7 @@ static const struct shape_field tune_rows[] = {
     {SHAPE_AT(told_tune, searches), TOLD_U32},
     {SHAPE_AT(told_tune, ties), TOLD_I64, TOLD_ELSE(no_choice)},
     {SHAPE_AT(told_tune, backoffs), TOLD_U32},
+    {SHAPE_AT(told_tune, give_backs), TOLD_U32},
     {SHAPE_AT(told_tune, search), TOLD_POINTED(&search_shape)},
     {SHAPE_AT(told_tune, profile), TOLD_TEXT},
     {SHAPE_AT(told_tune, points), SHAPE_IS_STRUCTS_HERE(&point_shape, told_tune, points, point_count)},
@@ -187,6 +188,7 @@ json_t *run_tune_json(const struct run_tune *tune)
         .idle_share = tune->reported ? report->idle_share : NAN,
         .searches = report->searches,
         .backoffs = report->backoffs,
+        .give_backs = report->give_backs,
         .ties = chosen != NULL ? (int64_t)report->ties : -1,
         .search = report,
         .profile = report->profile,

@@ -78,7 +78,7 @@ int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct
         {"knob", false},        {"objective", true},     {"eta", true},
         {"max-slowdown", true}, {"profile-steps", true}, {"energy-tolerance", true},
         {"no-hook", true},      {"profile", false},      {"profile-directory", false},
-        {"batch-size", false},
+        {"batch-size", false},  {"give-back", false},
     };
     bool recurs = !cli_flag(call, "tune") && cli_text(call, "job") != NULL;
 
@@ -89,6 +89,8 @@ int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct
     }
     out_tune->objective.kind = run_tune_objective(call);
     out_tune->profile_file = cli_text(call, "profile");
+    if (cli_set(call, "give-back"))
+        out_tune->give_back_s = cli_real(call, "give-back") > 0.0 ? cli_real(call, "give-back") : INFINITY;
     return read_common(call, "flyball run --tune", out_tune, out_error);
 }
 

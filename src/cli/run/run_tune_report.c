@@ -298,6 +298,11 @@ static void put_cost(const struct fly_tuner_report *report, struct buffer *out)
 {
     char time[AMOUNT_MAX], energy[AMOUNT_MAX];
 
+    if (report->give_backs > 0)
+        buffer_printf(out,
+                      "    %u times no step came for long, and what stood before was put back until the next "
+                      "one\n",
+                      report->give_backs);
     if (report->search_steps == 0)
         return;
     buffer_printf(out, "    searching took %llu steps, %s and %s", (unsigned long long)report->search_steps,

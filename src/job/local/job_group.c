@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/thread/fork_guard.h"
+#include "base/thread/fork_lock.h"
 #include "base/thread/mono_wait.h"
 #include "store/store_address.h"
 
@@ -49,23 +50,7 @@ struct job_group {
 };
 
 static struct job_group *groups;
-static pthread_mutex_t groups_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t fork_watched = PTHREAD_ONCE_INIT;
-
-static void lock_groups(void)
-{
-    pthread_mutex_lock(&groups_lock);
-}
-
-static void unlock_groups(void)
-{
-    pthread_mutex_unlock(&groups_lock);
-}
-
-static void watch_forks(void)
-{
-    pthread_atfork(lock_groups, unlock_groups, unlock_groups);
-}
+static struct fork_lock groups_lock = FORK_LOCK_INIT;
 
 /* ---- who belongs to it ---- */
 
@@ -117,9 +102,8 @@ struct job_group *job_group_join(const char *store_address, const struct store *
     in_file = parsed.place == STORE_IN_FILE;
     if (in_file)
         store_address = store_shown(store);
-    pthread_once(&fork_watched, watch_forks);
     (void)fork_generation();
-    lock_groups();
+    fork_lock_take(&groups_lock);
     group = groups;
     while (group != NULL && !fits(group, store_address, options))
         group = group->next;
@@ -127,7 +111,7 @@ struct job_group *job_group_join(const char *store_address, const struct store *
         group = make_group(store_address, in_file ? 1 : GROUP_LANES, options);
     if (group != NULL && ++group->members > 1)
         atomic_store(&group->together, true);
-    unlock_groups();
+    fork_lock_give(&groups_lock);
     return group;
 }
 
@@ -161,11 +145,11 @@ void job_group_leave(struct job_group *group)
     /* A parent's group stays with the parent: its lock may be held for ever here. */
     if (group == NULL || group->generation != fork_generation())
         return;
-    lock_groups();
+    fork_lock_take(&groups_lock);
     last = --group->members == 0;
     if (last)
         take_out(group);
-    unlock_groups();
+    fork_lock_give(&groups_lock);
     /* Closing may wait for a disk; no other call waits for that. */
     if (last)
         free_group(group);

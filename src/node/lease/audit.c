@@ -199,25 +199,30 @@ static void put_line(const struct audit_event *event, struct buffer *text)
     json_decref(line.to);
 }
 
-/* Somebody has removed the file: what is written to it would be lost. */
-static void make_again(struct audit *audit)
+/* Makes a file that somebody has removed: what is written to the old one would be lost. Returns 0 or an
+ * errno. */
+static int make_again(struct audit *audit)
 {
     struct stat status;
-    int fd = fstat(audit->fd, &status) == 0 && status.st_nlink == 0 ? open_file(audit->path) : -1;
+    int fd;
 
+    if (fstat(audit->fd, &status) != 0 || status.st_nlink > 0)
+        return 0;
+    fd = open_file(audit->path);
     if (fd < 0)
-        return;
+        return errno;
     close(audit->fd);
     audit->fd = fd;
+    return 0;
 }
 
 /* Appends what lines there are, or none. Returns 0 or an errno. Under the lock. */
 static int append(struct audit *audit, const struct buffer *text)
 {
-    int cause;
+    int cause = make_again(audit);
 
-    make_again(audit);
-    cause = append_file_lines(audit->fd, text->data, text->length);
+    if (cause == 0)
+        cause = append_file_lines(audit->fd, text->data, text->length);
     if (cause == 0 && audit->required && fdatasync(audit->fd) != 0 && errno != EINVAL && errno != ENOTSUP)
         cause = errno;
     return cause;

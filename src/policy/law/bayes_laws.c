@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A list with the newest first, under a lock. It is short: one for each group of jobs that share their
- * batch sizes. A fork in another thread must not leave the lock taken in the child.
+ * batch sizes. Laws are computed without the lock, since every fork of the program would wait for it.
  */
 #include "policy/law/bayes_laws.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/math/portable_math.h"
+#include "base/thread/fork_lock.h"
 
 enum { LAWS_BYTES_MAX = 1 << 20 };
 
@@ -32,23 +32,7 @@ struct held_laws {
 };
 
 static struct held_laws *held;
-static pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t forks_watched = PTHREAD_ONCE_INIT;
-
-static void lock_held(void)
-{
-    pthread_mutex_lock(&held_lock);
-}
-
-static void unlock_held(void)
-{
-    pthread_mutex_unlock(&held_lock);
-}
-
-static void watch_forks(void)
-{
-    pthread_atfork(lock_held, unlock_held, unlock_held);
-}
+static struct fork_lock held_lock = FORK_LOCK_INIT;
 
 static void free_laws(struct held_laws *entry)
 {
@@ -145,36 +129,51 @@ static void free_spare(void)
     }
 }
 
-const struct bayes_laws *bayes_laws_borrow(const struct law_prior *epochs, const struct law_prior *cost,
-                                           const uint32_t *sizes, size_t count, size_t default_batch)
+/* Borrows the laws of this key, from the list or else `made` (NULL: none), which then joins it. */
+static struct held_laws *borrow(const struct laws_key *key, struct held_laws *made)
 {
     struct held_laws *entry;
-    struct laws_key key = {.epochs = *epochs, .cost = *cost, .count = count, .default_batch = default_batch};
 
-    memcpy(key.sizes, sizes, count * sizeof key.sizes[0]);
-    pthread_once(&forks_watched, watch_forks);
-    lock_held();
-    entry = take_out(&key);
+    fork_lock_take(&held_lock);
+    entry = take_out(key);
     if (entry == NULL)
-        entry = make_laws(&key);
+        entry = made;
     if (entry != NULL) {
         entry->borrowers++;
         entry->next = held;
         held = entry;
     }
-    unlock_held();
+    fork_lock_give(&held_lock);
+    return entry;
+}
+
+const struct bayes_laws *bayes_laws_borrow(const struct law_prior *epochs, const struct law_prior *cost,
+                                           const uint32_t *sizes, size_t count, size_t default_batch)
+{
+    struct held_laws *entry, *made;
+    struct laws_key key = {.epochs = *epochs, .cost = *cost, .count = count, .default_batch = default_batch};
+
+    memcpy(key.sizes, sizes, count * sizeof key.sizes[0]);
+    entry = borrow(&key, NULL);
+    if (entry == NULL) {
+        made = make_laws(&key);
+        entry = borrow(&key, made);
+        /* Another thread was faster. */
+        if (made != NULL && entry != made)
+            free_laws(made);
+    }
     return entry != NULL ? &entry->laws : NULL;
 }
 
 void bayes_laws_return(const struct bayes_laws *laws)
 {
-    lock_held();
+    fork_lock_take(&held_lock);
     for (struct held_laws *entry = held; entry != NULL; entry = entry->next) {
         if (&entry->laws == laws)
             entry->borrowers--;
     }
     free_spare();
-    unlock_held();
+    fork_lock_give(&held_lock);
 }
 
 size_t bayes_laws_bytes(const struct bayes_laws *laws)
@@ -188,9 +187,9 @@ size_t bayes_laws_held(void)
 {
     size_t count = 0;
 
-    lock_held();
+    fork_lock_take(&held_lock);
     for (const struct held_laws *entry = held; entry != NULL; entry = entry->next)
         count++;
-    unlock_held();
+    fork_lock_give(&held_lock);
     return count;
 }

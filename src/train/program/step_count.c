@@ -5,10 +5,19 @@
 void step_count_epoch_begin(struct step_count *count, const struct clock *clock)
 {
     if (count->open)
-        count->begun = count->before;
+        step_count_set(count, count->before);
     count->before = count->begun;
     count->open = true;
     count->since = clock->now(clock->state);
+}
+
+void step_count_reset(struct step_count *count)
+{
+    step_count_set(count, 0);
+    count->before = count->longest = 0;
+    count->open = false;
+    count->since = (struct mono_time){0};
+    count->ended_s = 0.0;
 }
 
 uint64_t step_count_in_epoch(const struct step_count *count)

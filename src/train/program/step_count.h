@@ -19,7 +19,7 @@
  *
  * An epoch is a stretch of steps with nothing else in between; its time runs from begin to end. If an epoch
  * begins again before it ended, nothing of the first counts. An epoch that has ended may be ended again.
- * Start with all zeros.
+ * Start with all zeros. Another thread may look at `begun`, which is written atomically.
  */
 struct step_count {
     uint64_t begun;         /* steps, including the one under way */
@@ -30,10 +30,18 @@ struct step_count {
     double ended_s;         /* time of the epochs that have ended */
 };
 
+static inline void step_count_set(struct step_count *count, uint64_t begun)
+{
+    __atomic_store_n(&count->begun, begun, __ATOMIC_RELAXED);
+}
+
 static inline void step_count_step(struct step_count *count)
 {
-    count->begun++;
+    step_count_set(count, count->begun + 1);
 }
+
+/* Begins anew, with all zeros. */
+void step_count_reset(struct step_count *count);
 
 void step_count_epoch_begin(struct step_count *count, const struct clock *clock);
 void step_count_epoch_end(struct step_count *count, const struct clock *clock);

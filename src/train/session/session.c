@@ -113,6 +113,12 @@ void session_step_missed(struct fly_session *session)
     step_count_step(&session->count);
 }
 
+void fly_session_give_back(struct fly_session *session)
+{
+    if (!session->disabled && !session_is_copy(session))
+        idle_turner_give_back(&session->limit.idle);
+}
+
 void fly_session_evaluation_begin(struct fly_session *session)
 {
     if (session->disabled || session_is_copy(session) || !session->count.open)
@@ -132,7 +138,7 @@ static double limit_standing_w(const struct session_limit *limit)
 
     if (limit->tuner != NULL && fly_tuner_report(limit->tuner, &report) == 0)
         return report.limit_w;
-    return limit->held_w;
+    return idle_turner_is_idle(&limit->idle) ? idle_turner_start(limit->data) : limit->held_w;
 }
 
 int fly_session_status(const struct fly_session *session, struct fly_session_status *out_status)

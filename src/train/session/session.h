@@ -11,6 +11,7 @@
 #include "train/carbon/carbon_governor.h"
 #include "train/post/post.h"
 #include "train/program/step_count.h"
+#include "train/tuner/idle_turner.h"
 #include "train/tuner/knob_turner.h"
 
 /*
@@ -37,7 +38,8 @@ int session_new(const struct fly_session_options *options, const struct session_
 struct session_limit {
     const struct fly_turner *turner; /* NULL: no limit is turned */
     void *data;
-    struct knob *knob; /* behind the turner; NULL for the caller's own turner */
+    struct idle_turner idle; /* the turner, in front of the one that turns */
+    struct knob *knob;       /* behind that; NULL for the caller's own, and while it is given back */
     struct knob_turner knob_turner;
     const struct device *gpus[DEVICES_MAX];
     size_t gpu_count;

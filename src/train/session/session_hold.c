@@ -36,6 +36,18 @@ static void let_go(struct session_limit *limit, const char *text)
     limit->held_w = NAN;
 }
 
+/* The session's own knob, which a thread may give back. */
+static int check_knob(struct session_limit *limit, struct fly_error *out_error)
+{
+    int code = 0;
+
+    idle_turner_hold(&limit->idle);
+    if (limit->knob != NULL)
+        code = knob_check(limit->knob, out_error);
+    idle_turner_let_go(&limit->idle);
+    return code;
+}
+
 void session_limit_check(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
@@ -44,7 +56,7 @@ void session_limit_check(struct fly_session *session)
 
     if (isnan(limit->held_w))
         return;
-    if (limit->knob != NULL && knob_check(limit->knob, &error) < 0) {
+    if (check_knob(limit, &error) < 0) {
         let_go(limit, error.text);
         return;
     }

@@ -77,6 +77,48 @@ static int take_limits(struct fly_session *session, const struct fly_turner_rang
     return limit->turner->standing(limit->data, &limit->start_w, out_error);
 }
 
+/* The knob is given back and opened again by the idle turner. */
+static int take_knob(void *data, struct fly_error *out_error)
+{
+    return open_knob(data, out_error);
+}
+
+static void give_knob_back(void *data)
+{
+    struct fly_session *session = data;
+
+    knob_close(session->limit.knob, NULL);
+    session->limit.knob = session->limit.knob_turner.knob = NULL;
+}
+
+static void guard_idling(struct fly_session *session)
+{
+    struct session_limit *limit = &session->limit;
+
+    idle_turner_init(&limit->idle, &(struct idle_options){
+                                       .steps = &session->count.begun,
+                                       .clock = session->clock,
+                                       .give_back_s = session->options.give_back_s,
+                                       .open = limit->knob != NULL ? take_knob : NULL,
+                                       .close = limit->knob != NULL ? give_knob_back : NULL,
+                                       .data = session,
+                                   });
+    idle_turner_add(&limit->idle, &limit->turner, &limit->data);
+}
+
+/* Sets again what was given back while no step came. A tuner does so itself. */
+static void wake(struct fly_session *session)
+{
+    struct session_limit *limit = &session->limit;
+    struct fly_error error = {.text = ""};
+    double gap_s;
+
+    if (limit->tuner == NULL && !isnan(limit->held_w) && idle_turner_wake(&limit->idle, &gap_s, &error) < 0) {
+        session_limit_explain(limit, error.text);
+        limit->held_w = NAN;
+    }
+}
+
 /* Whether all ranks may turn, and have the same limits. */
 static bool ranks_agree(struct fly_session *session, bool may)
 {
@@ -116,6 +158,8 @@ void session_limit_open(struct fly_session *session)
     }
     if (session->options.leave_limits)
         limit->turner = NULL;
+    if (limit->turner != NULL)
+        guard_idling(session);
 }
 
 /* Whether the log's profile of this batch size is settled: it has its choice and the points behind it. */
@@ -155,7 +199,11 @@ void session_limit_step(struct fly_session *session)
 {
     struct session_limit *limit = &session->limit;
 
+    idle_turner_look(&limit->idle);
+    if (idle_turner_is_idle(&limit->idle))
+        wake(session);
     step_count_step(&session->count);
+    idle_turner_look(&limit->idle);
     if (limit->tuner != NULL)
         session_profile_step(session);
     else if (session->carbon.steers && --session->carbon.countdown == 0)
@@ -164,6 +212,7 @@ void session_limit_step(struct fly_session *session)
 
 void session_limit_epoch_end(struct fly_session *session)
 {
+    idle_turner_look(&session->limit.idle);
     step_count_epoch_end(&session->count, session->clock);
     session_account_steps(session);
     if (session->limit.tuner != NULL)
@@ -178,10 +227,14 @@ void session_limit_end(struct fly_session *session)
 
     fly_tuner_free(limit->tuner);
     limit->tuner = NULL;
-    if (limit->knob != NULL)
-        (void)knob_restore(limit->knob, &error);
-    else if (!isnan(limit->held_w) && limit->turner->standing(limit->data, &standing_w, &error) == 0 &&
-             standing_w == limit->held_w)
+    if (limit->idle.count > 0 && limit->idle.options.close != NULL) {
+        idle_turner_hold(&limit->idle);
+        if (limit->knob != NULL)
+            (void)knob_restore(limit->knob, &error);
+        idle_turner_forget(&limit->idle);
+        idle_turner_let_go(&limit->idle);
+    } else if (!isnan(limit->held_w) && limit->turner->standing(limit->data, &standing_w, &error) == 0 &&
+               standing_w == limit->held_w)
         (void)limit->turner->set(limit->data, limit->start_w, &error);
     limit->held_w = NAN;
 }
@@ -189,6 +242,7 @@ void session_limit_end(struct fly_session *session)
 void session_limit_close(struct fly_session *session)
 {
     session_limit_end(session);
+    idle_turner_end(&session->limit.idle);
     knob_close(session->limit.knob, NULL);
     session->limit.knob = NULL;
 }

@@ -137,10 +137,12 @@ static bool ask_log(struct fly_session *session, double units, struct job_choice
 /* Closes the tuner; stores its points and its choice, and returns how many points. */
 static size_t end_tuner(struct session_limit *limit, struct fly_power_point *out_points, double *out_choice_w)
 {
-    struct fly_tuner_report report = {.size = sizeof report};
+    struct fly_tuner_report report = {.size = sizeof report, .limit_w = NAN};
     size_t count = tuner_measured_points(limit->tuner, out_points);
 
-    *out_choice_w = fly_tuner_report(limit->tuner, &report) == 0 ? report.limit_w : NAN;
+    if (fly_tuner_report(limit->tuner, &report) == 0 && report.given_back)
+        (void)tuner_report_chosen(limit->tuner, &report);
+    *out_choice_w = report.limit_w;
     fly_tuner_free(limit->tuner);
     limit->tuner = NULL;
     return count;

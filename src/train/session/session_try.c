@@ -185,7 +185,7 @@ void session_begin_try(struct fly_session *session)
     session->stop = JOB_STOP_NONE;
     session->over = session->reached = session->failed = session->released = false;
     session->progress = target_progress_none;
-    session->count = (struct step_count){0};
+    step_count_reset(&session->count);
     session->steps_told = 0;
     session->epoch_first = session->epoch_counted = session->proposal.epochs_done;
     session->reports = 0;

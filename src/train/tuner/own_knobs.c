@@ -10,7 +10,8 @@
 #include "train/tuner/knob_turner.h"
 
 struct own_knobs {
-    struct knob *knob;
+    const struct fly_meter *meter;
+    struct knob *knob; /* NULL: given back for now */
     struct knob_turner turner;
     size_t count;
     const struct device *gpus[DEVICES_MAX];
@@ -120,11 +121,11 @@ static void find_gpus(struct own_knobs *knobs, const struct device_list *list)
     }
 }
 
-static int open_knob(struct own_knobs *knobs, const struct fly_meter *meter, struct fly_error *out_error)
+static int open_knob(struct own_knobs *knobs, struct fly_error *out_error)
 {
     const struct knob_options options = {.program = "a program that tunes its training",
-                                         .nvml_path = meter_nvml_path(meter),
-                                         .amdsmi_path = meter_amdsmi_path(meter),
+                                         .nvml_path = meter_nvml_path(knobs->meter),
+                                         .amdsmi_path = meter_amdsmi_path(knobs->meter),
                                          .mps_pipe_directory = getenv("CUDA_MPS_PIPE_DIRECTORY")};
     int code;
 
@@ -134,7 +135,21 @@ static int open_knob(struct own_knobs *knobs, const struct fly_meter *meter, str
     code = knob_open(&options, knobs->gpus, knobs->count, &knobs->knob, out_error);
     for (size_t i = 0; i < knobs->count && code == 0; i++)
         code = knob_may_turn(knobs->knob, i, out_error);
+    knobs->turner.knob = knobs->knob;
     return code;
+}
+
+int own_knobs_take(void *data, struct fly_error *out_error)
+{
+    return open_knob(data, out_error);
+}
+
+void own_knobs_give_back(void *data)
+{
+    struct own_knobs *knobs = data;
+
+    knob_close(knobs->knob, NULL);
+    knobs->knob = knobs->turner.knob = NULL;
 }
 
 int own_knobs_open(struct fly_meter *meter, struct own_knobs **out_knobs, struct fly_error *out_error)
@@ -144,13 +159,14 @@ int own_knobs_open(struct fly_meter *meter, struct own_knobs **out_knobs, struct
 
     if (knobs == NULL)
         return error_no_memory(out_error);
+    knobs->meter = meter;
     find_gpus(knobs, meter_devices(meter));
-    code = open_knob(knobs, meter, out_error);
+    knobs->turner = (struct knob_turner){.devices = knobs->gpus, .count = knobs->count};
+    code = open_knob(knobs, out_error);
     if (code < 0) {
         own_knobs_close(knobs);
         return code;
     }
-    knobs->turner = (struct knob_turner){.knob = knobs->knob, .devices = knobs->gpus, .count = knobs->count};
     *out_knobs = knobs;
     return 0;
 }

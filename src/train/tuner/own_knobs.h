@@ -28,6 +28,14 @@ extern const struct fly_turner own_limit_turner, own_clock_turner, own_workload_
  */
 int own_knobs_open(struct fly_meter *meter, struct own_knobs **out_knobs, struct fly_error *out_error);
 
+/*
+ * For struct idle_options, with the knobs as data. Opens them again, with the errors of own_knobs_open; puts
+ * back what was turned and releases the GPUs, after which no turner may be called before the next
+ * own_knobs_take.
+ */
+int own_knobs_take(void *data, struct fly_error *out_error);
+void own_knobs_give_back(void *data);
+
 /* Puts back what was turned. Accepts NULL. */
 void own_knobs_close(struct own_knobs *knobs);
 

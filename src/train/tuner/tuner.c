@@ -358,14 +358,43 @@ static void step_on(struct fly_tuner *tuner)
     }
 }
 
+/*
+ * Turns again what was given back while no step came; false when that fails, which ends tuning. Other ranks
+ * may have noticed nothing: what they must know they learn with the next window.
+ */
+static bool wake(struct fly_tuner *tuner)
+{
+    struct fly_error error = {.text = ""};
+    double gap_s;
+
+    if (idle_turner_wake(tuner->idle, &gap_s, &error) < 0) {
+        tuner_fault(tuner, FLY_TUNER_NO_KNOB, "%s", error.text);
+        return false;
+    }
+    if (tuner->turned)
+        tuner->start_limit_w = idle_turner_start(tuner->options.turner_data);
+    tuner->interrupted |= tuner->window_open;
+    if (tuner->cost.open) {
+        tuner->cost.known = false; /* the energy of the gap is in it */
+        tuner->cost.time_s -= gap_s;
+    }
+    return true;
+}
+
 /* A separate call, so that the quiet hook need not save the registers that this uses. */
 __attribute__((noinline)) static int step(struct fly_tuner *tuner)
 {
+    bool was_idle, was_quiet;
+
     if (tuner->forks != fork_generation())
         return FLY_ESTATE;
+    idle_turner_look(tuner->idle);
+    was_idle = idle_turner_is_idle(tuner->idle) && tuner->reason == FLY_TUNER_GOES_ON && wake(tuner);
+    was_quiet = tuner->count.begun < tuner->quiet_until;
     tuner_count_step(tuner);
+    idle_turner_look(tuner->idle);
     step_writer_write(&tuner->steps, "step");
-    if (tuner->state == FLY_TUNER_STOPPED)
+    if (tuner->state == FLY_TUNER_STOPPED || (was_idle && was_quiet))
         return 0;
     if (tuner->carbon.governor != NULL && tuner_carbon_step(tuner))
         return 0;
@@ -383,17 +412,26 @@ __attribute__((noinline)) static int step(struct fly_tuner *tuner)
 
 int fly_tuner_step_begin(struct fly_tuner *tuner)
 {
-    if (tuner->count.begun < tuner->quiet_until) {
+    if (tuner->count.begun < tuner->quiet_until && !idle_turner_is_idle(tuner->idle)) {
         step_count_step(&tuner->count);
         return 0;
     }
     return step(tuner);
 }
 
+int fly_tuner_give_back(struct fly_tuner *tuner)
+{
+    if (tuner->forks != fork_generation())
+        return FLY_ESTATE;
+    idle_turner_give_back(tuner->idle);
+    return 0;
+}
+
 int fly_tuner_epoch_begin(struct fly_tuner *tuner)
 {
     if (tuner->forks != fork_generation())
         return FLY_ESTATE;
+    idle_turner_look(tuner->idle);
     step_writer_write(&tuner->steps, "epoch %llu", (unsigned long long)++tuner->epochs_reported);
     return 0;
 }
@@ -405,6 +443,7 @@ int fly_tuner_epoch_end(struct fly_tuner *tuner)
     if (tuner->forks != fork_generation())
         return FLY_ESTATE;
     step_writer_write(&tuner->steps, "epoch end");
+    idle_turner_look(tuner->idle);
     tuner_carbon_epoch_end(tuner);
     if (tuner->state == FLY_TUNER_STOPPED)
         return 0;

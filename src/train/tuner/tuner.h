@@ -70,7 +70,10 @@ void tuner_keep_unfinished(struct fly_tuner *tuner);
 /* Whether every limit is measured or left out, and the tuner only measures some of them again. */
 bool tuner_only_looks(const struct fly_tuner *tuner);
 
-/* Like fly_tuner_report; during a look the setting "now" is the chosen one, not the one that is looked at. */
+/*
+ * Like fly_tuner_report; during a look the setting "now" is the chosen one, not the one that is looked at,
+ * and while no step comes the one that was given back.
+ */
 int tuner_report_chosen(const struct fly_tuner *tuner, struct fly_tuner_report *out_report);
 
 /* Stores the measured limits, highest first, in the knob's unit; returns how many. */

@@ -126,6 +126,29 @@ static void take_knobs(struct fly_tuner *tuner)
         tuner_fault(tuner, FLY_TUNER_NO_KNOB, "%s", error.text);
 }
 
+/* Puts `idle` in front of the turners, unless somebody has put another one there. */
+static void guard_idling(struct fly_tuner *tuner)
+{
+    struct fly_tuner_options *options = &tuner->options;
+    struct idle_turner *idle = idle_turner_of(options->turner, options->turner_data);
+
+    if (idle != NULL) {
+        tuner->idle = idle;
+        return;
+    }
+    idle_turner_init(&tuner->own_idle, &(struct idle_options){
+                                           .steps = &tuner->count.begun,
+                                           .clock = tuner->clock,
+                                           .give_back_s = options->give_back_s,
+                                           .open = tuner->knobs != NULL ? own_knobs_take : NULL,
+                                           .close = tuner->knobs != NULL ? own_knobs_give_back : NULL,
+                                           .data = tuner->knobs,
+                                       });
+    idle_turner_add(&tuner->own_idle, &options->turner, &options->turner_data);
+    if (options->clock_turner != NULL)
+        idle_turner_add(&tuner->own_idle, &options->clock_turner, &options->clock_turner_data);
+}
+
 static int set_up(struct fly_tuner *tuner, const struct fly_tuner_options *options,
                   struct fly_error *out_error)
 {
@@ -137,6 +160,7 @@ static int set_up(struct fly_tuner *tuner, const struct fly_tuner_options *optio
         (void)join_ranks(tuner, NULL);
         return 0;
     }
+    guard_idling(tuner);
     code = set_up_alone(tuner, options, out_error);
     /* The other ranks wait for this one, so join them even when this rank cannot go on. */
     if (code < 0)
@@ -177,6 +201,7 @@ static struct fly_tuner *make(const struct fly_tuner_options *options, const str
     if (tuner->wish == FLY_TUNER_PROFILE)
         tuner_measure_every_limit(tuner);
     tuner->clock = clock;
+    tuner->idle = &tuner->own_idle;
     tuner->forks = fork_generation();
     tuner->steps.fd = -1;
     tuner->cost.known = true;
@@ -289,6 +314,7 @@ void fly_tuner_free(struct fly_tuner *tuner)
             (void)fly_meter_end(tuner->options.meter, tuner->cost.window, &measured, NULL);
     }
     tuner_carbon_close(tuner);
+    idle_turner_end(&tuner->own_idle);
     own_knobs_close(tuner->knobs);
     step_writer_close(&tuner->steps);
     fly_power_search_free(tuner->search);

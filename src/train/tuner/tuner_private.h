@@ -5,6 +5,7 @@
 #include "train/carbon/carbon_pace.h"
 #include "train/program/step_count.h"
 #include "train/program/step_writer.h"
+#include "train/tuner/idle_turner.h"
 #include "train/tuner/step_record.h"
 #include "train/tuner/tuner.h"
 #include "train/tuner/tuner_visits.h"
@@ -64,7 +65,7 @@ struct tuner_window {
     double most_felt;    /* the same of the GPU with the most; -INFINITY, INFINITY: not known */
     double enforced_w;   /* the least power limit that a GPU enforces; INFINITY: not known */
     double enforced_most_w; /* the highest; INFINITY also when not all are known */
-    bool honoured;
+    bool honoured, interrupted;
 };
 
 /*
@@ -118,6 +119,10 @@ struct tuner_plan {
 struct fly_tuner {
     struct step_count count; /* first, for the hot hook; only a governor needs its epochs */
     uint64_t quiet_until;    /* until so many steps have begun there is nothing to do */
+    struct idle_turner
+        *idle; /* in front of the turners, if it is not `own_idle`, of whoever made the tuner */
+    struct idle_turner own_idle;
+    bool interrupted; /* settings were given back while this window was open */
     enum fly_tuner_state state;
     enum fly_tuner_reason reason;
     uint64_t forks;

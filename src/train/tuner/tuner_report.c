@@ -137,6 +137,16 @@ static void say_pace(const struct fly_tuner *tuner, struct fly_tuner_report *rep
     report->pace = pace_judge(&facts);
 }
 
+/* What stands now is what stood at the start. */
+static void say_given_back(const struct fly_tuner *tuner, struct fly_tuner_report *report)
+{
+    double stands = idle_turner_start(tuner->options.turner_data);
+
+    say(tuner, stands, tuner->is_second ? idle_turner_start(tuner->other.data) : NAN, &report->limit_w,
+        &report->ceiling_mhz);
+    report->workload_profile = profile_of(tuner, stands);
+}
+
 int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report)
 {
     struct fly_tuner_report report = tuner->report;
@@ -151,6 +161,10 @@ int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out
     say(tuner, tuner->standing_w, tuner->other.standing_w, &report.limit_w, &report.ceiling_mhz);
     report.start_workload_profile = profile_of(tuner, tuner->start_limit_w);
     report.workload_profile = profile_of(tuner, tuner->standing_w);
+    report.given_back = idle_turner_is_idle(tuner->idle);
+    report.give_backs = atomic_load(&tuner->idle->times);
+    if (report.given_back)
+        say_given_back(tuner, &report);
     say_pace(tuner, &report);
     report.size = size;
     memcpy(out_report, &report, size < sizeof report ? size : sizeof report);
@@ -161,6 +175,11 @@ int tuner_report_chosen(const struct fly_tuner *tuner, struct fly_tuner_report *
 {
     int code = fly_tuner_report(tuner, out_report);
 
+    if (code == 0 && out_report->given_back) {
+        say(tuner, tuner->standing_w, tuner->other.standing_w, &out_report->limit_w,
+            &out_report->ceiling_mhz);
+        out_report->workload_profile = profile_of(tuner, tuner->standing_w);
+    }
     if (code == 0 && tuner->state == FLY_TUNER_CHECKING && tuner->looking)
         say(tuner, tuner->points[tuner->chosen].limit_w, tuner->other.standing_w, &out_report->limit_w,
             &out_report->ceiling_mhz);

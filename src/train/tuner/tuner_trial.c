@@ -18,7 +18,7 @@ static const double unfelt_fraction = 0.8;
 
 static enum fly_tuner_mark mark_of(const struct tuner_window *window)
 {
-    if (!window->honoured)
+    if (!window->honoured || window->interrupted)
         return FLY_TUNER_NOT_HONOURED;
     if (window->heat_share > spoiled_share)
         return FLY_TUNER_HOT;
@@ -102,7 +102,7 @@ static bool is_hopeless(struct fly_tuner *tuner, enum fly_tuner_mark mark)
 static bool grows(struct fly_tuner *tuner, const struct tuner_window *window,
                   struct fly_power_search_action *action)
 {
-    bool anew = tuner_is_unsettled(tuner);
+    bool anew = window->interrupted || tuner_is_unsettled(tuner);
     uint32_t steps = anew ? tuner->window_steps : tuner_steps_missing(tuner, window);
 
     if (steps == 0 || fly_power_search_extend(tuner->search, steps, action) < 0)
@@ -235,7 +235,8 @@ void tuner_measured(struct fly_tuner *tuner, struct fly_power_search_action *act
         tuner->points[tuner->at].mark = mark;
         return;
     }
-    if ((mark == FLY_TUNER_VALID || mark == FLY_TUNER_NO_ENERGY) && grows(tuner, &window, action))
+    if ((window.interrupted || mark == FLY_TUNER_VALID || mark == FLY_TUNER_NO_ENERGY) &&
+        grows(tuner, &window, action))
         return;
     if (!tuner_window_end(tuner, &window))
         return;

@@ -31,6 +31,7 @@ void tuner_window_open(struct fly_tuner *tuner)
         return;
     }
     tuner->window_open = true;
+    tuner->interrupted = false;
     step_record_begin(&tuner->record);
     tuner->times.running = true;
     tuner->times.last = tuner->clock->now(tuner->clock->state);
@@ -179,7 +180,8 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
                        idle_unknown > 0.0 ? 2.0 : -window->idle_share,
                        -window->enforced_w,
                        window->enforced_most_w,
-                       window->scatter};
+                       window->scatter,
+                       window->interrupted};
 
     if (!tuner_exchange(tuner, sums, 2, maxima, sizeof maxima / sizeof maxima[0]))
         return false;
@@ -197,6 +199,7 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
         .enforced_most_w = maxima[16],
         .scatter = maxima[17],
         .honoured = !(maxima[7] > 0.0),
+        .interrupted = maxima[18] > 0.0,
         .whole_s = maxima[11],
         .pause_s = maxima[12],
         .pauses = maxima[13],
@@ -209,7 +212,10 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
 
 bool tuner_window_look(struct fly_tuner *tuner, struct tuner_window *out_window)
 {
-    struct tuner_window window = {.capped_share = NAN, .idle_share = NAN, .honoured = tuner->honoured};
+    struct tuner_window window = {.capped_share = NAN,
+                                  .idle_share = NAN,
+                                  .honoured = tuner->honoured,
+                                  .interrupted = tuner->interrupted};
     struct step_stretch whole = {.energy_j = NAN};
 
     window.enforced_w = tuner_enforced_w(tuner, &window.enforced_most_w);
