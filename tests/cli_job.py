@@ -204,7 +204,7 @@ def test_history():
         tap.equal(row["outcome"], end["outcome"] if end else "running", str(row))
         if end:
             tap.equal((row["energy_j"], row["time_s"], row["epochs"]), (end["energy_j"], end["time_s"], end["epochs"]))
-            tap.equal((row["user"], row["account"], row["host"], row["gpus"]), ("ada", "physics", "node1", "GPU-1"))
+            tap.equal((row["user"], row["account"], row["host"], row["gpus"]), ("said:ada", "physics", "node1", "GPU-1"))
         else:
             tap.contains(row["ended_unavailable"], "it runs")
             tap.equal([row[taken] for taken in ("epochs", "energy_j", "time_s", "cost_j", "whole_energy_j", "whole_time_s")], [0, *[None] * 5])

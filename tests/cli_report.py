@@ -10,6 +10,7 @@ import contextlib
 import csv
 import io
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -45,7 +46,7 @@ def report(*words):
 def train(job, gpu, user, account, *words):
     definition = ["--batch-sizes", "32", "--default-batch-size", "32", "--target-metric", "1", "--max-epochs", "12", "--leave-limits"]
     result = subprocess.run([FLYBALL, "run", "--job", job, "-i", str(gpu), *WHERE, *definition, "--", sys.executable, TRAINER, "{batch_size}", *words],
-                            env={**CLEAN, "XDG_STATE_HOME": str(STATE), "SLURM_JOB_USER": user, "SLURM_JOB_ACCOUNT": account}, cwd=HOME,
+                            env={**CLEAN, "XDG_STATE_HOME": str(STATE), "SLURM_JOB_USER": user, "USER": user, "LOGNAME": user, "SLURM_JOB_ACCOUNT": account}, cwd=HOME,
                             capture_output=True, text=True, timeout=120, check=False)
     return result.returncode
 
@@ -132,7 +133,7 @@ def test_each_key():
     meters = counted()
     digits, words = took("digits"), took("words")
     expected = {
-        "user": {"ada": digits[0], "bob": digits[1] + sum(words)},
+        "user": {f"uid:{os.getuid()}": sum(digits + words)},  # whatever variables say
         "account": {"physics": sum(digits), "maths": sum(words)},
         "job": {"digits": sum(digits), "words": sum(words)},
         "host": {HERE: sum(digits + words)},
@@ -239,16 +240,16 @@ def test_record_of_the_daemon():
 
     (state / "usage.jsonl.1").write_text(
         usage_line("gpu", UUIDS[0], begin - 400, energy_uj=0, source="measured") + usage_line("gpu", UUIDS[1], begin - 400, energy_uj=0)
-        + process(1, UUIDS[0], begin - 300, begin - 200, 1000, user="eve", training_job="llama"))
+        + process(1, UUIDS[0], begin - 300, begin - 200, 1000, uid=70001, user="eve", training_job="llama"))
     (state / "usage.jsonl").write_text(
-        process(2, UUIDS[0], begin, end, 5000, user="ada", training_job="digits")
-        + process(3, UUIDS[1], begin - 250, begin - 240, None, user="eve") + "{torn\n")
+        process(2, UUIDS[0], begin, end, 5000, uid=70002, user="ada", training_job="digits")
+        + process(3, UUIDS[1], begin - 250, begin - 240, None, uid=70001, user="eve") + "{torn\n")
     (state / "usage.now.jsonl").write_text(
         usage_line("gpu", UUIDS[0], end, energy_uj=9000000000) + usage_line("gpu", UUIDS[1], end, energy_uj=3000000000)
         + process(4, UUIDS[1], begin - 200, begin - 100, 500, what="row", user="bob"))
     since = ["--since", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begin - 500)), "--meters"]
     # By each key: what flyballd adds. The one whose energy is not known apart from others' is nobody's.
-    expected = {"user": {"eve": 1000, "bob": 500}, "account": {}, "job": {"llama": 1000}, "host": {}, "gpu": {UUIDS[0]: 1000, UUIDS[1]: 500}}
+    expected = {"user": {"uid:70001": 1000, "said:bob": 500}, "account": {}, "job": {"llama": 1000}, "host": {}, "gpu": {UUIDS[0]: 1000, UUIDS[1]: 500}}
     for key in KEYS:
         said, notes = report("--by", key, *since, state)
         tap.equal({row[key]: row["energy_j"] for row in said["rows"] if row["row"] == "attributed"}, expected[key], key)
@@ -260,12 +261,12 @@ def test_record_of_the_daemon():
     by_host, _ = report("--by", "host", *since, f"{HERE}={state}")
     tap.equal({row["host"]: row["energy_j"] for row in by_host["rows"] if row["row"] == "attributed"}, {HERE: 1500})
     text = flyball("report", "--store", STORE, *since, state).stdout
-    tap.contains(text, "eve, by flyballd")
+    tap.contains(text, "70001, by flyballd")
     tap.contains(text, "flyballd attributed 1500.0 J +/- 2.0 J beside trials")
     # Half of a process, and of what was counted, lies within a period that begins in its middle.
     half = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(round(begin) - 250))
     said, _ = report("--by", "user", "--since", half, "--meters", state)
-    eve = next(row["energy_j"] for row in said["rows"] if row["row"] == "attributed" and row["user"] == "eve")
+    eve = next(row["energy_j"] for row in said["rows"] if row["row"] == "attributed" and row["user"] == "uid:70001")
     tap.equal(480 < eve < 520, True, eve)
     # A recording of the same GPUs beside it: each moment once.
     both, _ = report(*since, state, RECORDING)

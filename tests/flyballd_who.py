@@ -80,8 +80,8 @@ def test_top_and_report():
         tap.equal(daemon.stop(), 0, "".join(daemon.talk))
         said = {key: flyball("report", "--format", "json", "--by", key, "--meters", node_machine.STATE) for key in ("user", "job")}
     by_user, by_job = ({row[key]: row for row in said[key]["rows"] if row["row"] == "attributed"} for key in ("user", "job"))
-    tap.equal((set(by_user), set(by_job)), ({ME}, {"resnet50"}))
-    tap.equal(abs(by_user[ME]["energy_j"] / (ended[first.pid] + ended[second.pid]) - 1) < 1e-6, True, (by_user, ended))
+    tap.equal((set(by_user), set(by_job)), ({f"uid:{os.geteuid()}"}, {"resnet50"}))
+    tap.equal(abs(by_user[f"uid:{os.geteuid()}"]["energy_j"] / (ended[first.pid] + ended[second.pid]) - 1) < 1e-6, True, (by_user, ended))
     tap.equal(abs(by_job["resnet50"]["energy_j"] / ended[first.pid] - 1) < 1e-6, True, (by_job, ended))
     total = sum(row["energy_j"] for row in said["user"]["rows"])
     tap.equal(abs(total / said["user"]["meters"]["energy_j"] - 1) < 1e-6, True, said["user"])

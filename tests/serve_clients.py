@@ -49,7 +49,7 @@ def refused(result, status, words, secrets=()):
 def test_tokens():
     filled()
     (reader, said), (manager, _) = make("reader", "read"), make("manager", "manage")
-    with serve_machine.service(FLYBALL, f"--store={STORE}", f"--tokens={TOKENS}") as service:
+    with serve_machine.service(FLYBALL, f"--store={STORE}", f"--tokens={TOKENS}", "--operators=token:manager") as service:
         at = service.url
         tap.contains(client(at, "job", "list", FLYBALL_TOKEN_FILE=reader).stdout, "digits")
         tap.contains(client(at, "job", "list", FLYBALL_TOKEN=said).stdout, "digits")

@@ -110,7 +110,7 @@ def test_the_real_one():
             for scope in ("read", "train")]
     secret.write_text(made[0].strip())
     trainer = {"Authorization": f"Bearer {made[1].strip()}"}
-    with serve_machine.service(FLYBALL, f"--store={STORE}", f"--tokens={tokens}") as it:
+    with serve_machine.service(FLYBALL, f"--store={STORE}", f"--tokens={tokens}", "--operators=token:train") as it:
         tap.equal(it.ask("GET", "/metrics")[0], 401)
         train(it, "digits", 42, trainer)
         with prometheus_machine.prometheus(f"127.0.0.1:{it.port}", "flyball", secret) as server:

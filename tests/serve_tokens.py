@@ -119,7 +119,7 @@ def test_scopes():
     asked = [("GET", "/metrics", None), ("GET", "/v1/jobs", None), ("PUT", "/v1/jobs/digits", json.dumps(JOB)),
              ("DELETE", "/v1/jobs/digits", None)]
     expected = {"read": [200, 200, 403, 403], "train": [200, 200, 200, 403], "manage": [200, 200, 200, 204]}
-    with service(f"--tokens={file}") as it:
+    with service(f"--tokens={file}", "--operators=token:manage") as it:
         for scope, token in tokens.items():
             statuses = [it.ask(method, path, body, bearer(token))[0] for method, path, body in asked]
             tap.equal(statuses, expected[scope], scope)

@@ -189,7 +189,7 @@ static void test_borders(void **state)
         check_close(total->gpu_time_s, cases[i].gpu_time_s, 1e-12);
         assert_int_equal(added.count, cases[i].trials);
         if (added.count > 0)
-            check_close(find(&added, "ada")->energy_j, cases[i].energy_j, 1e-12);
+            check_close(find(&added, "said:ada")->energy_j, cases[i].energy_j, 1e-12);
         usage_free(added.usage);
     }
 }
@@ -253,7 +253,7 @@ static void test_keys(void **state)
         const char *name;
         double energy_j;
     } cases[] = {
-        {USAGE_USER, "ada", 160},        {USAGE_USER, "bob", 50},       {USAGE_USER, "", 8},
+        {USAGE_USER, "said:ada", 160},   {USAGE_USER, "said:bob", 50},  {USAGE_USER, "", 8},
         {USAGE_ACCOUNT, "physics", 218}, {USAGE_JOB, "job", 218},       {USAGE_HOST, "node1", 158},
         {USAGE_HOST, "node2", 60},       {USAGE_GPU, "GPU-a", 50 + 25}, {USAGE_GPU, "GPU-b", 50},
         {USAGE_GPU, "GPU-c", 30},        {USAGE_GPU, "", 8 + 25 + 30},

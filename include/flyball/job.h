@@ -163,7 +163,8 @@ struct fly_job_trial {
     bool profiled;          /* it measured a power profile, so it ran under several limits */
     size_t hardware;        /* from 1 */
     const char *revision;   /* under which it ran */
-    const char *user, *account, *host;
+    const char *user; /* "uid:1000", of a service also "token:NAME"; "said:NAME": only a program said so */
+    const char *account, *host;
     const char *gpus;  /* UUIDs, separated by commas */
     const char *cause; /* a word on the cause of its end */
 };

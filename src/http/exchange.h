@@ -39,7 +39,8 @@ struct serve_peer {
     uint64_t connection; /* a number of its own for each connection of a server, from 1; 0: unknown */
     bool local;          /* a process of this machine that the kernel named: the members below hold */
     pid_t pid;           /* of the process that connected; 0: not visible from here, or not local */
-    uid_t uid;           /* of that process when it connected; (uid_t)-1: not local */
+    uid_t uid;           /* of that process when it connected; (uid_t)-1: not known. With
+                            server_options.names_users also of a TCP connection, which is not local */
     gid_t gid;           /* (gid_t)-1: not local */
 
     /* The process has this one's pid namespace and user namespace. Unknown counts as false. */

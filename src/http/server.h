@@ -51,6 +51,8 @@ struct server_options {
      * then carry their peer (struct serve_peer).
      */
     bool accept_peers;
+    bool names_users; /* without accept_peers: finds out the user of each connection that the kernel
+                         names, over the loopback too */
     unsigned connections_per_user; /* of Unix sockets, with accept_peers; 0: no limit */
     unsigned root_connections;    /* of each Unix socket, with accept_peers: more, for root alone (peers.h) */
     unsigned device_major;        /* of GPU devices, with accept_peers; 0: SERVER_DEVICE_MAJOR */

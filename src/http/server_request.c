@@ -16,6 +16,7 @@
 #include "http/process_metrics.h"
 #include "http/prometheus.h"
 #include "http/server_private.h"
+#include "http/tcp_user.h"
 #include "shapes/shape_rows.h"
 
 enum { ANSWER_MAX = 256 << 20, NUMBER_TEXT = 16 };
@@ -372,6 +373,15 @@ void server_on_completed(void *data, struct MHD_Connection *connection, void **r
         atomic_fetch_sub(&server->under_way, 1);
 }
 
+/* Finds out who connected. */
+static void look_at_peer(const struct door *door, struct connection *row)
+{
+    if (door->listener.bound.at.ss_family == AF_UNIX)
+        peer_look(row->fd, &row->peer);
+    else
+        row->peer.uid = tcp_user_of(row->fd);
+}
+
 static void begin_connection(struct door *door, struct MHD_Connection *connection, void **socket)
 {
     struct server *server = door->server;
@@ -387,6 +397,8 @@ static void begin_connection(struct door *door, struct MHD_Connection *connectio
         return;
     if (door->shared && !door_shares_add(&door->shares, row))
         shutdown(row->fd, SHUT_RDWR);
+    if (server->options.names_users)
+        look_at_peer(door, row);
     row->peer.connection = atomic_fetch_add(&server->connection_numbers, 1) + 1;
     if (server->peers != NULL)
         peers_claim(server->peers, row->fd, row->peer.connection, &row->peer);

@@ -212,3 +212,16 @@ bool tcp_user_find(const struct sockaddr_storage *peer, const struct sockaddr_st
     *out_uid = found.uid;
     return true;
 }
+
+uid_t tcp_user_of(int socket)
+{
+    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC}, own = {.ss_family = AF_UNSPEC};
+    socklen_t peer_length = sizeof peer, own_length = sizeof own;
+    uid_t uid;
+
+    if (getpeername(socket, (struct sockaddr *)&peer, &peer_length) != 0 ||
+        getsockname(socket, (struct sockaddr *)&own, &own_length) != 0 || !tcp_user_find(&peer, &own, &uid))
+        return (uid_t)-1;
+    peer_length = sizeof peer;
+    return getpeername(socket, (struct sockaddr *)&peer, &peer_length) == 0 ? uid : (uid_t)-1;
+}

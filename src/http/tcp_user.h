@@ -16,6 +16,13 @@
  */
 bool tcp_user_find(const struct sockaddr_storage *peer, const struct sockaddr_storage *own, uid_t *out_uid);
 
+/*
+ * The same of a connected socket; (uid_t)-1: not known. While the answer is sought it stays connected, so no
+ * other socket can have had its other end's addresses: what is found may give rights. A program that forwards
+ * connections counts for all whom it forwards.
+ */
+uid_t tcp_user_of(int socket);
+
 /* Makes an IPv4 address of one that IPv6 carries (::ffff:192.0.2.1). Does nothing to others. */
 void tcp_user_unmap(struct sockaddr_storage *address);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "job/core/job_owner.h"
 #include "serve/metrics.h"
 #include "serve/store_readiness.h"
 
@@ -26,7 +27,8 @@ static int start(void *self, struct readiness *readiness, struct troubles *troub
                                          .troubles = troubles,
                                          .wait_s = fmin(timeout_s, STORE_WAIT_DEFAULT_S),
                                          .count = service->options.workers,
-                                         .families = service->options.families};
+                                         .families = service->options.families,
+                                         .operators = service->options.operators};
     int code = store_readiness_open(&service->looking, readiness, troubles, out_error);
 
     if (code == 0)
@@ -104,9 +106,12 @@ int service_open(const struct service_options *options, struct server **out_serv
                  struct fly_error *out_error)
 {
     struct server_options listening = options->server;
-    struct service *service = calloc(1, sizeof *service);
-    int code;
+    struct service *service;
+    int code = options->operators != NULL ? job_owners_check(options->operators, out_error) : 0;
 
+    if (code < 0)
+        return code;
+    service = calloc(1, sizeof *service);
     if (service == NULL)
         return error_no_memory(out_error);
     service->options = *options;
@@ -117,6 +122,7 @@ int service_open(const struct service_options *options, struct server **out_serv
         end(service);
         return code;
     }
+    listening.names_users = listening.tokens == NULL; /* a token counts alone */
     listening.back = &service_back;
     listening.back_self = service;
     return server_open(&listening, out_server, out_error);

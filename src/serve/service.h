@@ -20,6 +20,7 @@ struct service_options {
     const struct clock *clock;                  /* dates events; NULL: the store's own; borrowed */
     const struct serve_routes *const *families; /* asked in this order, ended by NULL */
     unsigned workers;                           /* 1 .. WORKERS_MAX */
+    const char *operators;                      /* caller.h, of jobs; or NULL */
 };
 
 /*

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "job/local/job_local.h"
+#include "serve/caller.h"
 
 /* A store that is away or cannot be opened is never the caller's mistake, whatever the cause. */
 static void answer_failure(struct task *task, const struct fly_error *error)
@@ -18,7 +20,10 @@ static void answer_by_family(const struct worker *worker, struct task *task)
 {
     struct mono_time start = mono_now();
     struct serve_note *note = task->note;
+    struct job_caller caller;
 
+    caller_find(&task->request, worker->of->options.operators, &caller);
+    local_act_for(worker->jobs.self, &caller);
     for (const struct serve_routes *const *family = worker->of->options.families; *family != NULL; family++) {
         if ((*family)->answer(&worker->jobs, &task->request, &task->answer, note)) {
             worker->jobs.backend->take_expired(worker->jobs.self, &note->expired);

@@ -26,6 +26,7 @@ struct workers_options {
     double wait_s;                              /* how long to wait for a lock or an answer of the store */
     unsigned count;                             /* 1 .. WORKERS_MAX */
     const struct serve_routes *const *families; /* ended by NULL; borrowed */
+    const char *operators;                      /* caller.h; or NULL; borrowed */
 };
 
 struct worker {

@@ -16,6 +16,8 @@ static const struct meaning columns[] = {
     {"trials", "trials", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Trials that have begun."},
     {"running", "running", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Trials that have not ended."},
     {"events", "events", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Events in the job's log."},
+    {"owners", "owners", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Who may change it in a service, with commas; operator: the service's operator alone."},
     {"made", "made", MEANING_DATE, 0, NULL, MEANING_FACT, "When the job was made."},
     {"changed", "changed", MEANING_DATE, 0, NULL, MEANING_FACT, "When the newest event was written."},
 };
@@ -41,6 +43,10 @@ static int emit(const struct cli_call *call, const struct job_list *list, struct
                 table_add_unavailable(table, "?", job->trouble);
         }
         table_add_integer(table, (int64_t)job->events);
+        if (job->trouble != NULL || job->owners == NULL || job->owners[0] == '\0')
+            table_add_unavailable(table, "?", job->trouble != NULL ? job->trouble : "the service is older");
+        else
+            table_add_text(table, job->owners);
         table_add_text(table, iso_time_format_us(job->made_us, date));
         table_add_text(table, iso_time_format_us(job->changed_us, date));
     }

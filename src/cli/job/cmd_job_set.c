@@ -54,6 +54,11 @@ static const struct cli_option options[] = {
      .placeholder = "NAME",
      .help = "Choose batch sizes by this policy, as if it had always been the job's: it learns from all "
              "trials on record. auto: the one that a new job gets."},
+    {.name = "owners",
+     .type = CLI_TEXT,
+     .placeholder = "LIST",
+     .help = "Who may change the job in a service, with commas: uid:NUMBER, gid:NUMBER (as primary group), "
+             "token:NAME or anonymous. operator: nobody but the service's operator."},
     OPTION_STORE,
 };
 
@@ -132,6 +137,9 @@ static void tell(const struct cli_call *call, const struct job_setting *setting)
     else if (setting->set_recurrences_left)
         cli_note(call, "job '%s' has %u recurrence%s left", setting->job, setting->recurrences_left,
                  setting->recurrences_left == 1 ? "" : "s");
+    if (setting->owners != NULL)
+        cli_note(call, "job '%s' belongs to %s; others only read it in a service", setting->job,
+                 setting->owners);
 }
 
 /* Names the policy that the job has now; that of `auto` is decided where the log is kept. */
@@ -178,8 +186,9 @@ static int set_in(const struct cli_call *call, const struct jobs *jobs, const ch
     setting.set_recurrences_left = cli_set(call, "recurrences-left");
     if (setting.set_recurrences_left)
         setting.recurrences_left = (uint32_t)cli_integer(call, "recurrences-left");
+    setting.owners = cli_text(call, "owners");
     if (!setting.set_objective && !setting.set_pin && !setting.set_control_every &&
-        !setting.set_recurrences_left && setting.policy == NULL)
+        !setting.set_recurrences_left && setting.policy == NULL && setting.owners == NULL)
         return cli_usage(call, out_error, "nothing to set was given");
     code = jobs->backend->set(jobs->self, &setting, out_error);
     if (code == 0)
@@ -212,6 +221,8 @@ const struct cli_command cmd_job_set = {
     .examples = {{"flyball job set digits --objective energy --max-slowdown 3%",
                   "save energy for at most 3 % more time"},
                  {"flyball job set digits --pin 64,150", "always run batch size 64 at 150 W"},
+                 {"flyball job set digits --owners uid:1000,token:night-runs",
+                  "let two change it in a service, and all others only read it"},
                  {"flyball job set digits --pin none --control-every 10",
                   "choose again, and measure the default in each tenth recurrence"}},
     .run = job_set_run,

@@ -253,6 +253,7 @@ static const struct shape_field shown_rows[] = {
     {SHAPE_AT(job_shown, recurrences_left), SHAPE_IS_U64(0, INT64_MAX), .null = SHAPE_ZERO},
     {SHAPE_AT(job_shown, revision), TOLD_ANY_TEXT},
     {SHAPE_AT(job_shown, past), TOLD_ANY_TEXT},
+    {SHAPE_AT(job_shown, owners), TOLD_TEXT, TOLD_ELSE("the service is older and does not tell")},
 };
 static const struct shape shown_shape = {SHAPE_OF(job_shown, shown_rows)};
 

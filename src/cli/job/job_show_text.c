@@ -11,6 +11,7 @@
 #include "cli/views/saving_words.h"
 #include "job/core/definition.h"
 #include "job/core/grid_amount.h"
+#include "job/core/job_owner.h"
 
 static void put_target(struct buffer *text, const struct job_definition *definition)
 {
@@ -53,6 +54,8 @@ static void put_definition(struct buffer *text, const struct job_shown *shown)
                       definition->max_epochs, definition->max_epochs == 1 ? "" : "s");
     else
         put_target(text, definition);
+    if (shown->owners != NULL && shown->owners[0] != '\0' && strcmp(shown->owners, JOB_OWNERS_NONE) != 0)
+        buffer_printf(text, "In a service %s may change it.\n", shown->owners);
 }
 
 static void put_past(struct buffer *text, const struct job_shown *shown)

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/views/user_view.h"
+
 const char *const report_keys[USAGE_KEYS + 1] = {"user", "account", "job", "host", "gpu", NULL};
 
 const char report_no_meters[] = "no meters' record given; --meters names recordings of 'flyball record'";
@@ -90,7 +92,8 @@ static bool is_shown(size_t i, bool for_people)
 }
 
 static const struct meaning names[USAGE_KEYS] = {
-    {"user", "user", MEANING_TEXT, 0, NULL, MEANING_FACT, "User who ran the trials."},
+    {"user", "user", MEANING_TEXT, 0, NULL, MEANING_FACT,
+     "Who ran the trials: uid:NUMBER or token:NAME; said:NAME where only a program or an import said so."},
     {"account", "account", MEANING_TEXT, 0, NULL, MEANING_FACT, "Account that they were charged to."},
     {"job", "job", MEANING_TEXT, 0, NULL, MEANING_FACT, "Job that they are of."},
     {"host", "host", MEANING_TEXT, 0, NULL, MEANING_FACT, "Machine that they ran on."},
@@ -154,9 +157,14 @@ static void add_counts(struct table *table, const struct usage_sums *sums, bool 
 static void add_row(struct table *table, const struct report *report, const struct usage_row *row,
                     bool for_people)
 {
+    char user[USER_VIEW_MAX];
+
     if (!for_people)
         table_add_text(table, "used");
-    add_text(table, row->name, "the log does not say");
+    if (report->key == USAGE_USER)
+        add_text(table, user_view(row->name, for_people, user), "the log does not say");
+    else
+        add_text(table, row->name, "the log does not say");
     if (report->key == USAGE_GPU)
         add_text(table, row->model, "the log does not say");
     if (row->sums.without_energy < row->sums.trials) {
@@ -175,9 +183,10 @@ static void add_attributed(struct table *table, const struct report *report, con
                            bool for_people)
 {
     static const struct usage_sums no_trial;
-    char name[NAME_SIZE];
+    char name[NAME_SIZE], user[USER_VIEW_MAX];
 
-    snprintf(name, sizeof name, for_people ? "%.150s, by flyballd" : "%.150s", row->name);
+    snprintf(name, sizeof name, for_people ? "%.150s, by flyballd" : "%.150s",
+             report->key == USAGE_USER ? user_view(row->name, for_people, user) : row->name);
     if (!for_people)
         table_add_text(table, "attributed");
     table_add_text(table, name);

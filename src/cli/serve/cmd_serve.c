@@ -38,6 +38,9 @@ static const struct cli_option options[] = {
     {.name = "tokens", .type = CLI_TEXT, .placeholder = "FILE", .key = "serve.tokens", .sensitive = true,
      .help = "File of the tokens that callers need, made with 'flyball token'; without it the service listens "
              "on this machine only, and anybody on it may ask."},
+    {.name = "operators", .type = CLI_TEXT, .placeholder = "LIST", .key = "serve.operators", .sensitive = true,
+     .help = "Who may change and delete everybody's jobs, besides root and the user that runs the service: "
+             "uid:NUMBER, gid:NUMBER or token:NAME, with commas."},
     {.name = "tls-certificate", .type = CLI_TEXT, .placeholder = "FILE", .key = "serve.tls_certificate", .sensitive = true,
      .help = "Certificate of the service, with those between it and its authority, in PEM; TLS on TCP then."},
     {.name = "tls-key", .type = CLI_TEXT, .placeholder = "FILE", .key = "serve.tls_key", .sensitive = true,
@@ -178,6 +181,7 @@ static struct service_options read_options(const struct cli_call *call, struct l
         .store = cli_text(call, "store"),
         .families = serve_families(cli_flag(call, "compat-zeus")),
         .workers = (unsigned)cli_integer(call, "workers"),
+        .operators = cli_text(call, "operators"),
     };
 
     if (cli_flag(call, "verbose")) {

@@ -151,6 +151,7 @@ struct job_setting {
     const char *policy_sha256; /* on record: of a plug-in's file; else NULL */
     bool set_recurrences_left;
     uint32_t recurrences_left; /* how many recurrences will begin from now on; 0: not known any more */
+    const char *owners;        /* job_owner.h; JOB_OWNERS_NONE: the operators; NULL or "": stays */
 };
 
 /* ---- a proposal ---- */
@@ -365,6 +366,7 @@ struct job_summary {
     const char *name;
     const char *trouble; /* why its log is not understood here, so only dates and events are known; or NULL */
     const char *policy;  /* "" with a trouble */
+    const char *owners;  /* job_owner.h, or JOB_OWNERS_NONE; NULL or "": not told, or a trouble */
     uint64_t trials, recurrences, running, events;
     int64_t made_us, changed_us;
 };
@@ -395,6 +397,7 @@ struct job_shown {
     uint64_t recurrences_left;      /* that were announced and have not begun; 0: not known */
     const char *revision;           /* that holds now; NULL or "": none was told */
     const char *past;               /* what was brought for all hardware, in words; NULL or "": nothing */
+    const char *owners;             /* job_owner.h, or JOB_OWNERS_NONE; NULL or "": not told */
     const struct job_guard *guards; /* of each kind of hardware, in the order of first use */
     size_t guard_count;             /* 0 also where a service does not tell */
 };

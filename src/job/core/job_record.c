@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job/core/job_owner.h"
 #include "job/core/job_words.h"
 #include "job/core/shapes.h"
 #include "shapes/shape_rows.h"
@@ -423,4 +424,43 @@ json_t *record_write_setting(const struct job_setting *setting)
 int record_read_setting(json_t *body, struct job_setting *out_setting, struct fly_error *out_error)
 {
     return read_body(&shape_setting, body, NULL, out_setting, out_error);
+}
+
+/* ---- owners ---- */
+
+struct owned {
+    const char *owners;
+};
+
+static const struct shape_field owned_rows[] = {
+    {SHAPE_AT(owned, owners), SHAPE_IS_TEXT(JOB_OWNERS_TEXT_MAX - 1), .need = SHAPE_SPARING,
+     .null = SHAPE_AS_MISSING},
+};
+static const struct shape owned = {SHAPE_OF(owned, owned_rows)};
+
+json_t *record_write_owners(json_t *definition, const char *owners)
+{
+    const struct owned record = {owners};
+
+    if (definition == NULL || shape_write_member(&owned, "owners", &record, definition, NULL) == 0)
+        return definition;
+    json_decref(definition);
+    return NULL;
+}
+
+int record_write_user(json_t *attempt_body, const char *user, struct fly_error *out_error)
+{
+    const struct attempt_record record = {.user = user};
+
+    return shape_write_member(&attempt, "user", &record, attempt_body, out_error);
+}
+
+int record_read_owners(json_t *body, const char **out_owners, struct fly_error *out_error)
+{
+    struct owned record;
+    int code = read_body(&owned, body, NULL, &record, out_error);
+
+    if (code == 0)
+        *out_owners = record.owners;
+    return code;
 }

@@ -162,6 +162,14 @@ json_t *record_write_ended(const struct ended_record *record);
 json_t *record_write_closed(const struct closed_record *record);
 json_t *record_write_setting(const struct job_setting *setting);
 
+/*
+ * The job's first owners, a member of the event that defines it (job_owner.h). Writing takes `definition` and
+ * returns it with the member. Reading gives "" where there is none.
+ */
+json_t *record_write_owners(json_t *definition, const char *owners);
+int record_write_user(json_t *attempt, const char *user, struct fly_error *out_error); /* in its place */
+int record_read_owners(json_t *body, const char **out_owners, struct fly_error *out_error);
+
 enum { RECORD_ARENA_MAX = 1 << 14 /* bytes: at least what one record needs of an arena */ };
 _Static_assert(RECORD_ARENA_MAX > JOB_LIMITS_MAX * sizeof(double), "as it says");
 

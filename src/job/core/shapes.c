@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "job/core/definition.h"
+#include "job/core/job_owner.h"
 #include "job/core/job_words.h"
 #include "policy/batch_policy.h"
 #include "store/store.h"
@@ -229,6 +230,8 @@ static const struct shape_field setting_rows[] = {
     {AT(job_setting, recurrences_left), .kind = SHAPE_U32, .need = SHAPE_FLAGGED, .most = UINT32_MAX,
      .beside = offsetof(struct job_setting, set_recurrences_left),
      .about = "how many recurrences will begin from now on; 0: not known any more"},
+    {AT(job_setting, owners), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = JOB_OWNERS_TEXT_MAX - 1,
+     .about = "of the job: uid:N, gid:N, token:NAME or anonymous, with commas; or 'operator' alone"},
 };
 const struct shape shape_setting = {
     SHAPE(job_setting, "Setting", "What a user changes of a job; the rest stays", setting_rows)};
@@ -428,6 +431,7 @@ static const struct shape_field summary_rows[] = {
     LONG(job_summary, events, 0, "in its log"),
     DATE(job_summary, made_us, "of its first event, in microseconds since 1970"),
     DATE(job_summary, changed_us, "of its last event"),
+    OR_TEXT(job_summary, owners, JOB_OWNERS_TEXT_MAX - 1, "who may change it, with commas; or 'operator'"),
 };
 const struct shape shape_summary = {SHAPE(job_summary, "Summary", "A job in a list", summary_rows)};
 
@@ -464,6 +468,7 @@ static const struct shape_field shown_rows[] = {
      .about = "of script, data and hyper-parameters, that holds now"},
     {AT(job_shown, past), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = JOB_WHY_MAX,
      .free_text = true, .about = "what it learns from beside its own trials"},
+    OR_TEXT(job_shown, owners, JOB_OWNERS_TEXT_MAX - 1, "who may change it, with commas; or 'operator'"),
     {AT(job_shown, guards), .kind = SHAPE_STRUCTS, .need = SHAPE_OPTIONAL,
      .beside = offsetof(struct job_shown, guard_count), .longest = JOB_HARDWARE_MAX, .shape = &shape_guard,
      .about = "of each kind of hardware, in the order of first use"},

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "job/core/job.h"
+#include "job/core/job_owner.h"
 #include "job/core/job_record.h"
 #include "job/core/target_progress.h"
 #include "job/decide/final_metric.h"
@@ -160,7 +161,8 @@ struct job_state {
         char name[JOB_TEXT_MAX];
         char sha256[JOB_TEXT_MAX]; /* of a plug-in's file; "": none */
     } policy_set;
-    char revision[JOB_TEXT_MAX]; /* that holds now; "": none was told */
+    char revision[JOB_TEXT_MAX];      /* that holds now; "": none was told */
+    char owners[JOB_OWNERS_TEXT_MAX]; /* job_owner.h; "": the operators */
     struct job_brought {
         enum past_kind kind;
         char source[JOB_TEXT_MAX];
@@ -209,6 +211,12 @@ static inline double job_state_recurrences_left(const struct job_state *state)
 {
     return state->recurrences_end > state->recurrences ? (double)(state->recurrences_end - state->recurrences)
                                                        : NAN;
+}
+
+/* Its owners, or JOB_OWNERS_NONE: an answer without them is an older service's. */
+static inline const char *job_state_owners(const struct job_state *state)
+{
+    return state->owners[0] != '\0' ? state->owners : JOB_OWNERS_NONE;
 }
 
 /* ---- for the fold and the snapshot ---- */

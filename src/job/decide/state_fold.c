@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
@@ -18,18 +19,29 @@
 
 /* ---- the job ---- */
 
+static void take_owners(struct job_state *state, const char *owners)
+{
+    if (owners == NULL || owners[0] == '\0')
+        return;
+    snprintf(state->owners, sizeof state->owners, "%s", strcmp(owners, JOB_OWNERS_NONE) != 0 ? owners : "");
+}
+
 static int fold_defined(struct folding *folding)
 {
     struct job_definition definition = {0};
     struct fly_error why = {.text = ""};
+    const char *owners = "";
     int code = definition_from_json(folding->body, &folding->state->arena, &definition, &why);
 
+    if (code == 0)
+        code = record_read_owners(folding->body, &owners, &why);
     if (code == FLY_ENOMEM)
         return error_no_memory(folding->error);
     if (code < 0)
         return error_set(folding->error, FLY_EDATA, "event %" PRIu64 ": %.300s", folding->event->number,
                          why.text);
     code = job_definition_check(&definition, folding->error);
+    take_owners(folding->state, owners);
     return code < 0 ? code : job_state_define(folding->state, &definition, folding->plugins, folding->error);
 }
 
@@ -80,6 +92,7 @@ static int fold_set(struct folding *folding)
     if (setting.set_recurrences_left)
         state->recurrences_end =
             setting.recurrences_left > 0 ? state->recurrences + setting.recurrences_left : 0;
+    take_owners(state, setting.owners);
     anew = take_policy(folding, &setting);
     if (!setting.set_objective || folding->event->number <= state->objective_from)
         return anew ? fold_anew(state) : 0;

@@ -67,6 +67,7 @@ static struct past_tally load_tally(struct bytes_reader *bytes)
 
 static void save_brought(const struct job_state *state, struct buffer *bytes)
 {
+    bytes_put_text(bytes, state->owners);
     bytes_put_text(bytes, state->revision);
     bytes_put_u64(bytes, state->brought.kind);
     bytes_put_text(bytes, state->brought.source);
@@ -83,6 +84,7 @@ static int load_brought(struct job_state *state, struct bytes_reader *bytes, str
 {
     struct job_brought *brought = &state->brought;
 
+    bytes_text(bytes, state->owners, sizeof state->owners);
     bytes_text(bytes, state->revision, sizeof state->revision);
     brought->kind = (enum past_kind)bytes_up_to(bytes, PAST_KINDS - 1);
     bytes_text(bytes, brought->source, sizeof brought->source);

@@ -193,8 +193,7 @@ static void do_one(struct lane *lane, struct waiting *call)
 
     call->code = local_begin(lane->writer, request->job, request->make, &change, request->error);
     if (call->code == 0) {
-        call->code =
-            local_finish(&change, request->within(&change, request->call, request->error), request->error);
+        call->code = local_finish(&change, local_within_right(&change, request), request->error);
         request->lost = change.last;
         request->expired = lane->writer->expired;
         lane->writer->expired = (struct job_expiries){0};

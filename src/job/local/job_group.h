@@ -33,7 +33,9 @@ struct job_group;
 /* A call, and its result. */
 struct local_request {
     const char *job;
-    bool make; /* make the job if it is missing */
+    uint64_t trial;                  /* that it is about; 0: the job */
+    bool make;                       /* make the job if it is missing */
+    const struct job_caller *caller; /* as in struct job_local */
     local_within *within;
     void *call;
     struct local_mark lost; /* by which it is recognized when its commit is unsure */
@@ -41,6 +43,9 @@ struct local_request {
     struct job_expiries expired;
     struct fly_error *error; /* never NULL */
 };
+
+/* Does within the change what the request asks for, if its caller may. */
+int local_within_right(struct local_change *change, const struct local_request *request);
 
 /* Joins the group of a store; NULL when memory is exhausted. `store_address` as for store_open. */
 struct job_group *job_group_join(const char *store_address, const struct store *store,

@@ -46,7 +46,7 @@ static int expire_within(struct local_change *change, void *call, struct fly_err
 static int local_expire_all(void *self, const char *job, uint64_t *out_expired, struct fly_error *out_error)
 {
     uint64_t expired = 0;
-    int code = local_call(self, job, false, expire_within, &expired, out_error);
+    int code = local_call(self, job, 0, false, expire_within, &expired, out_error);
 
     if (code == 0)
         *out_expired = expired;
@@ -123,7 +123,8 @@ static int local_show(void *self, const char *job, struct arena *arena, struct j
     if (code < 0)
         return code;
     shown.policy = arena_strdup(arena, state->policy->name);
-    if (shown.policy == NULL)
+    shown.owners = arena_strdup(arena, job_state_owners(state));
+    if (shown.policy == NULL || shown.owners == NULL)
         return error_no_memory(out_error);
     shown.objective = state->objective;
     shown.control_every = state->control_every;
@@ -186,10 +187,11 @@ static int summarize(struct job_summary *summary, int code, const struct job_sta
     if (code < 0)
         return error_set(out_error, code, "%s", trouble->text);
     summary->policy = arena_strdup(arena, state->policy->name);
+    summary->owners = arena_strdup(arena, job_state_owners(state));
     summary->trials = state->trials;
     summary->recurrences = state->recurrences;
     summary->running = count_running(state);
-    return summary->policy != NULL ? 0 : error_no_memory(out_error);
+    return summary->policy != NULL && summary->owners != NULL ? 0 : error_no_memory(out_error);
 }
 
 static int local_list(void *self, struct arena *arena, struct job_list *out_list, struct fly_error *out_error)
@@ -227,7 +229,23 @@ static int local_read(void *self, const char *job, const struct store_query *que
 
 /* ---- in and out ---- */
 
-/* Appends and folds an event unchanged, except that the definition takes the new name. */
+/* What a caller brings was recorded elsewhere, if at all: it must not name another user of this service. */
+static int doubt_user(const struct job_caller *caller, json_t *body, struct fly_error *out_error)
+{
+    struct attempt_record record;
+    char said[JOB_USER_MAX];
+
+    if (caller == NULL || caller->operates || record_read_attempt(body, &record, NULL) < 0 ||
+        !job_owner_is_caller(record.user) || strcmp(record.user, caller->name) == 0)
+        return 0;
+    snprintf(said, sizeof said, JOB_USER_SAID "%s", record.user);
+    return record_write_user(body, said, out_error);
+}
+
+/*
+ * Appends and folds an event unchanged, except that the definition takes the new name, and names of users who
+ * are not the caller are marked as said.
+ */
 static int import_event(struct local_change *change, const struct log_line *line, struct fly_error *out_error)
 {
     const struct job_definition named = {.name = change->job};
@@ -237,6 +255,8 @@ static int import_event(struct local_change *change, const struct log_line *line
 
     if (record_kind_parse(event.kind) == RECORD_DEFINED)
         code = shape_write_member(&shape_definition, "name", &named, line->body, out_error);
+    else if (record_kind_parse(event.kind) == RECORD_ATTEMPT)
+        code = doubt_user(change->caller, line->body, out_error);
     if (code < 0)
         return code;
     text = json_dumps(line->body, JSON_COMPACT);
@@ -276,6 +296,18 @@ struct import_call {
     size_t length;
 };
 
+/* A job belongs to whoever imports it. An operator restores jobs, whose owners stay. */
+static int own_import(struct local_change *change, struct fly_error *out_error)
+{
+    const struct job_caller *caller = change->caller;
+    struct job_setting setting = {.pin_limit_w = NAN};
+
+    if (caller == NULL || caller->operates || strcmp(change->state->owners, caller->name) == 0)
+        return 0;
+    setting.owners = caller->name;
+    return local_append(change, RECORD_SET, 0, "", record_write_setting(&setting), out_error);
+}
+
 static int import_within(struct local_change *change, void *call, struct fly_error *out_error)
 {
     const struct import_call *import = call;
@@ -300,7 +332,7 @@ static int import_within(struct local_change *change, void *call, struct fly_err
     }
     if (code == 0 && !change->state->defined)
         code = error_set(out_error, FLY_EDATA, "import of job '%s': there are no events", change->job);
-    return code;
+    return code < 0 ? code : own_import(change, out_error);
 }
 
 static int local_import(void *self, const char *job, const char *text, size_t length,
@@ -312,14 +344,45 @@ static int local_import(void *self, const char *job, const char *text, size_t le
 }
 
 /*
- * Removes the job without its state, which may not be understood here. `lost_id`: the job that an unsure
- * commit removed.
+ * Takes the lock to remove a job. Its state says whose it is. An operator, and who opens the store himself,
+ * needs none: the log may be one that is not understood here.
+ */
+static int begin_removal(struct job_local *local, const char *job, struct store_change **out_change,
+                         struct fly_error *out_error)
+{
+    struct local_change change;
+    struct fly_error trouble;
+    int code;
+
+    if (local->caller == NULL || local->caller->operates)
+        return store_change_begin(local->store, job, STORE_EXISTING_JOB, out_change, out_error);
+    code = local_begin(local, job, false, &change, &trouble);
+    if (code == FLY_EUNSUPPORTED || code == FLY_EDATA)
+        return error_set(out_error, FLY_EPERM,
+                         "job '%s' cannot be understood here, nor whose it is (%.200s); ask the service's "
+                         "operator to remove it",
+                         job, trouble.text);
+    if (code < 0)
+        return error_set(out_error, code, "%s", trouble.text);
+    change.caller = local->caller;
+    code = local_check_right(&change, 0, out_error);
+    if (code < 0) {
+        local_rollback(&change);
+        return code;
+    }
+    local_forget(local, job);
+    *out_change = change.change;
+    return 0;
+}
+
+/*
+ * Removes the job. `lost_id`: the job that an unsure commit removed.
  */
 static int remove_once(struct job_local *local, const char *job, uint64_t *lost_id,
                        struct fly_error *out_error)
 {
-    struct store_change *change;
-    int code = store_change_begin(local->store, job, STORE_EXISTING_JOB, &change, out_error);
+    struct store_change *change = NULL;
+    int code = begin_removal(local, job, &change, out_error);
     uint64_t id;
 
     if (code == FLY_ENOTFOUND && *lost_id != 0)

@@ -4,6 +4,7 @@
 
 #include "job/core/call_check.h"
 #include "job/core/job_backend.h"
+#include "job/core/job_owner.h"
 #include "job/core/job_record.h"
 #include "job/core/policy_plugins.h"
 #include "job/core/trial_past.h"
@@ -31,11 +32,19 @@ struct job_local {
         uint64_t snapshot_due; /* from this number on a new one is worth writing */
         struct job_state *state;
     } states[LOCAL_STATES];
-    size_t next;                 /* of the states, the next to be replaced */
-    uint64_t events_read;        /* by all calls: the cost of decisions */
-    struct job_expiries expired; /* since they were taken last */
-    struct job_group *group;     /* handles whose calls share commits; NULL: none (job_group.h) */
+    size_t next;                     /* of the states, the next to be replaced */
+    uint64_t events_read;            /* by all calls: the cost of decisions */
+    struct job_expiries expired;     /* since they were taken last */
+    struct job_group *group;         /* handles whose calls share commits; NULL: none (job_group.h) */
+    const struct job_caller *caller; /* whose calls these are; borrowed; NULL: nobody's in particular */
 };
+
+/*
+ * Whose calls come next on a handle, until the next one of this: they get FLY_EPERM for changes of others'
+ * jobs, and jobs that they make are theirs. NULL, as at first: whoever may open the store may do everything,
+ * and makes jobs without owners. `self` is the handle's; borrows the caller.
+ */
+void local_act_for(void *self, const struct job_caller *caller);
 
 /* Makes a handle that belongs to no group. */
 int local_make(const char *address, const struct job_options *options, struct job_local **out_local,
@@ -56,6 +65,7 @@ struct local_change {
     struct local_state *kept;
     struct job_state *state;
     const char *job;
+    const struct job_caller *caller; /* as in struct job_local */
     int64_t now_us;
     uint64_t first_head, first_trials; /* before the change did anything */
     struct job_expiries expired;
@@ -73,15 +83,22 @@ struct local_change {
 typedef int local_within(struct local_change *change, void *call, struct fly_error *out_error);
 
 /*
- * Does a call as one change, together with others' calls (job_group.h). Returns FLY_EUNSURE when its commit
+ * Does a call as one change, together with others' calls (job_group.h). With a trial it is about that one
+ * alone; 0: about the job. Returns FLY_EPERM if the caller may not change that, FLY_EUNSURE when its commit
  * was lost and the store cannot be asked about it.
  */
-int local_call(struct job_local *local, const char *job, bool make, local_within *within, void *call,
-               struct fly_error *out_error);
+int local_call(struct job_local *local, const char *job, uint64_t trial, bool make, local_within *within,
+               void *call, struct fly_error *out_error);
 
 /* Like local_call for a call that takes long: no other call waits for its commit. */
 int local_call_alone(struct job_local *local, const char *job, bool make, local_within *within, void *call,
                      struct fly_error *out_error);
+
+/*
+ * Checks that the change's caller may change the job, or report what became of a trial: whoever began it may
+ * do that, whoever owns the job by then. FLY_EPERM says whose the job is.
+ */
+int local_check_right(struct local_change *change, uint64_t trial, struct fly_error *out_error);
 
 /* Adds expired trials to the handle's own. */
 void local_add_expired(struct job_local *local, const struct job_expiries *expired);

@@ -28,7 +28,7 @@ static int call_alone(struct job_local *local, struct local_request *request)
         if (code < 0)
             return local_unsure(code, request->unsure, request->error);
         change.lost = request->lost;
-        code = local_finish(&change, request->within(&change, request->call, request->error), request->error);
+        code = local_finish(&change, local_within_right(&change, request), request->error);
         /* A call that only read has its answer, whatever became of its commit. */
         if (code == FLY_EUNSURE && change.last.number == 0)
             code = 0;
@@ -38,12 +38,17 @@ static int call_alone(struct job_local *local, struct local_request *request)
     return code;
 }
 
-int local_call(struct job_local *local, const char *job, bool make, local_within *within, void *call,
-               struct fly_error *out_error)
+int local_call(struct job_local *local, const char *job, uint64_t trial, bool make, local_within *within,
+               void *call, struct fly_error *out_error)
 {
     struct fly_error error = {.code = 0};
-    struct local_request request = {
-        .job = job, .make = make, .within = within, .call = call, .error = &error};
+    struct local_request request = {.job = job,
+                                    .trial = trial,
+                                    .make = make,
+                                    .caller = local->caller,
+                                    .within = within,
+                                    .call = call,
+                                    .error = &error};
     int code;
 
     if (job_group_call(local->group, &request, &code))
@@ -60,7 +65,7 @@ int local_call_alone(struct job_local *local, const char *job, bool make, local_
 {
     struct fly_error error = {.code = 0};
     struct local_request request = {
-        .job = job, .make = make, .within = within, .call = call, .error = &error};
+        .job = job, .make = make, .caller = local->caller, .within = within, .call = call, .error = &error};
     int code = call_alone(local, &request);
 
     if (code < 0 && out_error != NULL)

@@ -12,7 +12,7 @@
 
 enum { SNAPSHOT_BYTES_PER_EVENT = 1024 }; /* larger states are written less often */
 
-static const char snapshot_version[] = "job state 9";
+static const char snapshot_version[] = "job state 10";
 
 /* ---- states that are remembered ---- */
 
@@ -390,6 +390,31 @@ int local_find(struct local_change *change, const char *key, uint64_t *out_trial
         *out_trial = finding.trial;
     *out_body = finding.body;
     return 1;
+}
+
+int local_past(struct local_change *change, uint64_t trial, uint32_t until_attempt,
+               struct trial_past *out_past, struct fly_error *out_error)
+{
+    /* A trial that this change made has no events older than the change. */
+    const struct store_query query = {.trial = trial,
+                                      .after = trial > change->first_trials ? change->first_head : 0};
+    int code;
+
+    if (trial != 0 && trial == change->made && until_attempt > 0 &&
+        change->made_past.attempt == until_attempt) {
+        *out_past = change->made_past;
+        change->made_past = trial_past_empty;
+        change->made = 0;
+        return 0;
+    }
+    *out_past = trial_past_empty;
+    out_past->until_attempt = until_attempt;
+    if (trial == 0 || trial > change->state->trials)
+        return error_set(out_error, FLY_ENOTFOUND, "job '%s' has no trial %" PRIu64, change->job, trial);
+    code = store_change_read(change->change, &query, trial_past_visit, out_past, out_error);
+    if (code < 0)
+        trial_past_deinit(out_past);
+    return code < 0 ? code : 0;
 }
 
 int local_expire(struct local_change *change, uint64_t *out_expired, struct fly_error *out_error)

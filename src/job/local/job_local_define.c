@@ -42,14 +42,18 @@ static void tell_registered(const struct job_state *state, bool known, struct jo
 /* Registers a job that is not on record. */
 static int define_new(struct local_change *change, struct define_call *define, struct fly_error *out_error)
 {
+    json_t *body;
     int code;
 
     resolve_auto(&define->definition);
     code = job_policy_heeds(job_policy_find(define->definition.policy, change->local->plugins),
                             &define->definition, out_error);
-    if (code == 0)
-        code =
-            local_append(change, RECORD_DEFINED, 0, "", definition_to_json(&define->definition), out_error);
+    if (code < 0)
+        return code;
+    body = definition_to_json(&define->definition);
+    if (change->caller != NULL)
+        body = record_write_owners(body, change->caller->name);
+    code = local_append(change, RECORD_DEFINED, 0, "", body, out_error);
     /* The revision first, under which nothing was observed yet: what comes along is of the other job. */
     if (code == 0)
         code = local_append_revision(change, define->definition.revision, out_error);
@@ -111,7 +115,7 @@ int local_define(void *self, const struct job_definition *definition, struct job
     code = local_gather_like(local, definition, &call.like, out_error);
     if (code < 0)
         return code;
-    code = local_call(local, definition->name, true, define_within, &call, out_error);
+    code = local_call(local, definition->name, 0, true, define_within, &call, out_error);
     free(call.like);
     if (code == 0)
         *out_registered = call.registered;
@@ -172,6 +176,12 @@ static int set_within(struct local_change *change, void *call, struct fly_error 
     return code;
 }
 
+static bool names_owners(const struct job_setting *setting)
+{
+    return setting->owners != NULL && setting->owners[0] != '\0' &&
+           strcmp(setting->owners, JOB_OWNERS_NONE) != 0;
+}
+
 int local_set(void *self, const struct job_setting *setting, struct fly_error *out_error)
 {
     struct job_setting call = *setting;
@@ -179,5 +189,7 @@ int local_set(void *self, const struct job_setting *setting, struct fly_error *o
 
     if (setting->set_objective)
         code = objective_check(&setting->objective, 1.0, out_error);
-    return code < 0 ? code : local_call(self, setting->job, false, set_within, &call, out_error);
+    if (code == 0 && names_owners(setting))
+        code = job_owners_check(setting->owners, out_error);
+    return code < 0 ? code : local_call(self, setting->job, 0, false, set_within, &call, out_error);
 }

@@ -1,36 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends a trial as its runner reports; and what the operations on trials share. */
+/* Ends a trial as its runner reports. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "job/local/job_local.h"
-
-int local_past(struct local_change *change, uint64_t trial, uint32_t until_attempt,
-               struct trial_past *out_past, struct fly_error *out_error)
-{
-    /* A trial that this change made has no events older than the change. */
-    const struct store_query query = {.trial = trial,
-                                      .after = trial > change->first_trials ? change->first_head : 0};
-    int code;
-
-    if (trial != 0 && trial == change->made && until_attempt > 0 &&
-        change->made_past.attempt == until_attempt) {
-        *out_past = change->made_past;
-        change->made_past = trial_past_empty;
-        change->made = 0;
-        return 0;
-    }
-    *out_past = trial_past_empty;
-    out_past->until_attempt = until_attempt;
-    if (trial == 0 || trial > change->state->trials)
-        return error_set(out_error, FLY_ENOTFOUND, "job '%s' has no trial %" PRIu64, change->job, trial);
-    code = store_change_read(change->change, &query, trial_past_visit, out_past, out_error);
-    if (code < 0)
-        trial_past_deinit(out_past);
-    return code < 0 ? code : 0;
-}
 
 int local_append_end(struct local_change *change, uint64_t trial, const struct ended_record *record,
                      struct fly_error *out_error)
@@ -145,7 +120,7 @@ int local_end(void *self, const struct job_end *end, struct job_ended *out_ended
 
     if (code < 0)
         return code;
-    code = local_call(self, end->job, false, end_within, &call, out_error);
+    code = local_call(self, end->job, end->trial, false, end_within, &call, out_error);
     if (code == 0)
         *out_ended = call.ended;
     return code;

@@ -149,8 +149,9 @@ static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t a
 static int append_attempt(struct local_change *change, uint64_t trial, uint32_t attempt,
                           const struct job_question *question, struct fly_error *out_error)
 {
+    const struct job_caller *caller = change->caller; /* known, where the question only says a name */
     const struct attempt_record record = {.attempt = attempt,
-                                          .user = question->origin.user,
+                                          .user = caller != NULL ? caller->name : question->origin.user,
                                           .account = question->origin.account,
                                           .host = question->origin.host,
                                           .gpus = question->origin.gpus};
@@ -301,7 +302,7 @@ int local_propose(void *self, const struct job_question *question, struct job_pr
     int code = call_check_question(question, out_error);
 
     if (code == 0)
-        code = local_call(self, question->job, false, propose_within, &call, out_error);
+        code = local_call(self, question->job, 0, false, propose_within, &call, out_error);
     if (code == 0)
         *out_proposal = call.proposal;
     return code;
@@ -415,7 +416,7 @@ int local_profile(void *self, const struct job_profile *profile, struct job_choi
     int code = call_check_profile(profile, out_error);
 
     if (code == 0)
-        code = local_call(self, profile->job, false, profile_within, &call, out_error);
+        code = local_call(self, profile->job, profile->trial, false, profile_within, &call, out_error);
     if (code == 0)
         *out_choice = call.choice;
     return code;

@@ -39,7 +39,8 @@ int local_heartbeat(void *self, const struct job_beat *beat, struct fly_error *o
     struct job_beat call = *beat;
     int code = call_check_beat(beat, out_error);
 
-    return code < 0 ? code : local_call(self, beat->job, false, heartbeat_within, &call, out_error);
+    return code < 0 ? code
+                    : local_call(self, beat->job, beat->trial, false, heartbeat_within, &call, out_error);
 }
 
 /* ---- report ---- */
@@ -327,7 +328,7 @@ int local_report(void *self, const struct job_epoch *epoch, struct job_answered 
 
     if (code < 0)
         return code;
-    code = local_call(self, epoch->job, false, report_within, &call, out_error);
+    code = local_call(self, epoch->job, epoch->trial, false, report_within, &call, out_error);
     if (code == 0)
         *out_answered = call.answered;
     return code;

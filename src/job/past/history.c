@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "job/core/definition_json.h"
 #include "job/core/grid_amount.h"
+#include "job/core/job_owner.h"
 #include "job/core/job_words.h"
 #include "job/core/trial_past.h"
 #include "job/past/history_brought.h"
@@ -221,6 +222,7 @@ static struct job_row make_row(struct reading *reading, uint64_t trial, const st
                past->past_energy_j + (over ? trial_told_j(past->energy_j, past->time_s) : past->energy_j),
            known_s = past->past_time_s + past->time_s;
     double eta = objective_eta(&history->objective);
+    char user[JOB_USER_MAX];
     struct job_row row = {
         .trial = trial,
         .attempts = past->attempt,
@@ -242,7 +244,7 @@ static struct job_row make_row(struct reading *reading, uint64_t trial, const st
         .time_s = past->ended ? past->how.time_s : known_s,
         .proposed_us = past->proposed_us,
         .ended_us = over ? past->ended_us : 0,
-        .user = copy(reading, past->origin.user, fits),
+        .user = copy(reading, job_user_told(past->origin.user, user), fits),
         .account = copy(reading, past->origin.account, fits),
         .host = copy(reading, past->origin.host, fits),
         .gpus = copy(reading, past->origin.gpus, fits),

@@ -65,7 +65,7 @@ struct job_row {
     double run_grid_amount;   /* of run_energy_j */
     int64_t proposed_us;
     int64_t ended_us;                  /* 0 while it runs */
-    const char *user, *account, *host; /* of the newest attempt; "": unknown */
+    const char *user, *account, *host; /* of the newest attempt; "": unknown; the user as job_user_told */
     const char *gpus;                  /* the GPUs' UUIDs, separated by commas */
     const char *text;                  /* reported with its end; "": none */
 };

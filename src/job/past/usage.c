@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "job/core/job_owner.h"
 #include "job/past/usage_private.h"
 
 int usage_new(const struct usage_options *options, struct usage **out_usage, struct fly_error *out_error)
@@ -231,7 +232,9 @@ static int part_gpus(struct usage *usage, struct usage_trial *trial, const char 
 int usage_part_attempt(struct usage *usage, struct usage_trial *trial, const char *job, const char *model,
                        const struct attempt_record *record, struct fly_error *out_error)
 {
-    const char *const names[USAGE_KEYS] = {record->user, record->account, job, record->host, NULL};
+    char user[JOB_USER_MAX];
+    const char *const names[USAGE_KEYS] = {job_user_told(record->user, user), record->account, job,
+                                           record->host, NULL};
     size_t named = count_gpus(record->gpus);
     struct usage_part *parts = realloc(trial->parts, (named + 1) * sizeof parts[0]);
     char *gpus = strdup(record->gpus);

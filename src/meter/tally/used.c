@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "meter/tally/used.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,13 @@
 #include "base/file/patient_file.h"
 #include "meter/gpu_usage.h"
 
-enum { TEXT_BYTES = 256 << 20, FILE_BYTES_MAX = 64 << 20, LINE_ARENA_BYTES = 1 << 20, HEAD_BYTES = 64 };
+enum {
+    TEXT_BYTES = 256 << 20,
+    FILE_BYTES_MAX = 64 << 20,
+    LINE_ARENA_BYTES = 1 << 20,
+    HEAD_BYTES = 64,
+    UID_TEXT = 32
+};
 
 static const double ms_per_s = 1e3, time_most_s = 1e10;
 static const int64_t moment_most_ms = 100000000000000; /* the year 5138 */
@@ -72,27 +79,35 @@ static int take_total(struct used *used, const struct usage_line *line, const ch
     return 0;
 }
 
+/* The number of a user, which stays his, in the form in which jobs record it. */
+static const char *uid_text(int64_t uid, char text[UID_TEXT])
+{
+    snprintf(text, UID_TEXT, "uid:%" PRId64, uid);
+    return text;
+}
+
 /* A row that goes on was there up to when it was written; one whose start is unknown, for its time before. */
 static int take_process(struct used *used, const struct usage_line *line, const char *node)
 {
     const struct usage_row *row = &line->row;
+    char user[UID_TEXT];
     int64_t to_ms = moment(row->ended_unix_ms != 0 ? row->ended_unix_ms : line->unix_ms);
     double time_s = isfinite(row->time_s) ? fmin(row->time_s, time_most_s) : 0.0;
     struct used_process *processes;
-    struct used_process process = {.node = node,
-                                   .uuid = keep_text(used, row->uuid),
-                                   .user = keep_text(used, row->user),
-                                   .training_job = keep_text(used, row->training_job),
-                                   .pid = (int64_t)row->pid,
-                                   .from_unix_ms = row->started_unix_ms != 0
-                                                       ? moment(row->started_unix_ms)
-                                                       : to_ms - (int64_t)(time_s * ms_per_s),
-                                   .to_unix_ms = to_ms,
-                                   .started_unix_ms = row->started_unix_ms,
-                                   .told_unix_ms = line->unix_ms,
-                                   .energy_j = row->energy_j,
-                                   .half_width_j = row->half_width_j,
-                                   .time_s = time_s};
+    struct used_process process = {
+        .node = node,
+        .uuid = keep_text(used, row->uuid),
+        .user = keep_text(used, row->uid >= 0 ? uid_text(row->uid, user) : row->user),
+        .training_job = keep_text(used, row->training_job),
+        .pid = (int64_t)row->pid,
+        .from_unix_ms =
+            row->started_unix_ms != 0 ? moment(row->started_unix_ms) : to_ms - (int64_t)(time_s * ms_per_s),
+        .to_unix_ms = to_ms,
+        .started_unix_ms = row->started_unix_ms,
+        .told_unix_ms = line->unix_ms,
+        .energy_j = row->energy_j,
+        .half_width_j = row->half_width_j,
+        .time_s = time_s};
 
     if (used->process_count >= USED_LINES_MAX)
         return FLY_ELIMIT;

@@ -32,7 +32,7 @@ enum { USED_LINES_MAX = 1 << 20, USED_LINE_BYTES_MAX = 64 << 10 };
 
 struct used_process {
     const char *node, *uuid;               /* of the GPU */
-    const char *user, *training_job;       /* "": unknown */
+    const char *user, *training_job;       /* "": unknown; the user as uid:NUMBER, or a name */
     int64_t pid, from_unix_ms, to_unix_ms; /* there */
     int64_t started_unix_ms, told_unix_ms; /* with pid, by what it is known; when it was written */
     double energy_j, half_width_j, time_s; /* after used_end: within the period; energy NAN: unknown */

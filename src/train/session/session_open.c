@@ -171,17 +171,15 @@ static void name_run(struct fly_session *session)
     memcpy(session->submission, session->run, sizeof session->submission);
 }
 
-/* Names who should be told what the job took. */
+/*
+ * Names whose the run is. Anybody can set a variable with a name of a user; a service records whom it knows.
+ */
 static void name_origin(struct fly_session *session)
 {
-    static const char *const users[] = {"SLURM_JOB_USER", "USER", "LOGNAME"};
     static const char *const accounts[] = {"SLURM_JOB_ACCOUNT", "PBS_ACCOUNT"};
     const char *value = NULL;
 
-    for (size_t i = 0; value == NULL && i < sizeof users / sizeof users[0]; i++)
-        value = getenv(users[i]);
-    snprintf(session->user, sizeof session->user, "%s", value != NULL ? value : "");
-    value = NULL;
+    snprintf(session->user, sizeof session->user, "uid:%lu", (unsigned long)getuid());
     for (size_t i = 0; value == NULL && i < sizeof accounts / sizeof accounts[0]; i++)
         value = getenv(accounts[i]);
     snprintf(session->account, sizeof session->account, "%s", value != NULL ? value : "");
