@@ -3,11 +3,13 @@
 
 usage: serve_owners.py FLYBALL SOURCE_ROOT
 """
+import concurrent.futures
 import contextlib
 import encodings.idna  # pylint: disable=unused-import  # other users may not read where Python lies
 import json
 import os
 import pathlib
+import select
 import socket
 import sqlite3
 import sys
@@ -332,6 +334,66 @@ def test_ends_that_are_closed():
         as_user(ALICE, attack)
         tap.equal(asks(it, ALICE, "DELETE", "/v1/jobs/digits")[0], 403)
         good(ask(it, "GET", "/v1/jobs/digits"))
+
+
+# ---- shares ----
+
+
+def request(method, path, body=None, length=None):
+    content = json.dumps(body) if body is not None else ""
+    return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length or len(content)}\r\n\r\n{content}".encode()
+
+
+def flooded(it, sent, refused_first, meanwhile):
+    """
+    What `meanwhile` returns while a user has forty connections, each with that request, and at first, if so, one
+    of them was refused; and whether any had its answer by the end.
+    """
+    (ready, tell), (go, let) = os.pipe(), os.pipe()
+
+    def act():
+        raws = [it.open() for _ in range(40)]
+        for raw in raws:
+            raw.sendall(sent)
+        select.select(raws if refused_first else [], [], [], serve_machine.PATIENCE_S if refused_first else 0)
+        os.write(tell, b"x")
+        os.read(go, 1)
+        return bool(select.select(raws, [], [], 0)[0])
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answered = pool.submit(as_user, ALICE, act)
+        os.read(ready, 1)
+        try:
+            return meanwhile(), answered
+        finally:
+            os.write(let, b"x")
+            concurrent.futures.wait([answered])
+            for fd in (ready, tell, go, let):
+                os.close(fd)
+
+
+def test_one_user_has_not_all_workers():
+    """His changes wait for a lock that stays; another's request is answered meanwhile."""
+    need_root()
+    store = BOX / "workers.sqlite"
+    with service(store, "--workers=4") as it:
+        good(asks(it, ALICE, "PUT", "/v1/jobs/digits", JOB))
+        lock = sqlite3.connect(store, isolation_level=None)
+        lock.execute("BEGIN IMMEDIATE")
+        told, answered = flooded(it, request("PATCH", "/v1/jobs/digits", {"control_every": 2}), False,
+                                 lambda: [asks(it, BOB, "GET", "/v1/jobs/digits")[0] for _ in range(5)])
+        tap.equal((told, answered.result()), ([200] * 5, False))
+        lock.close()
+
+
+def test_one_user_has_not_all_bodies():
+    """He announces bodies and never sends them."""
+    need_root()
+    with service(BOX / "bodies.sqlite", "--body-max=100000") as it:
+        good(asks(it, BOB, "PUT", "/v1/jobs/digits", JOB))
+        told, _ = flooded(it, request("PUT", "/v1/jobs/mine", JOB, length=100000), True,
+                          lambda: [asks(it, BOB, "PATCH", "/v1/jobs/digits", {"control_every": 2})[0] for _ in range(5)])
+        tap.equal(told, [204] * 5)
 
 
 tap.main(globals())

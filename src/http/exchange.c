@@ -9,6 +9,17 @@
 
 enum { RETRY_S = 1 };
 
+size_t serve_caller_place(const struct serve_request *request)
+{
+    uint32_t hash = 2654435761U * ((uint32_t)request->peer.uid + 1U);
+
+    if (request->caller_name[0] != '\0')
+        hash = 5381U;
+    for (const char *at = request->caller_name; *at != '\0'; at++)
+        hash = 33U * hash + (unsigned char)*at;
+    return (hash ^ hash >> 16) % SERVE_CALLERS;
+}
+
 const char *serve_query(const struct serve_request *request, const char *name)
 {
     for (size_t i = 0; i < request->query_count; i++) {

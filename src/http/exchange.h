@@ -79,6 +79,13 @@ struct serve_request {
     struct serve_peer peer;
 };
 
+/*
+ * Who shares what with whom: all requests of one token, or without one of one user, have one of these places
+ * in tables of shares. Two may have the same, which makes both shares smaller.
+ */
+enum { SERVE_CALLERS = 4096 };
+size_t serve_caller_place(const struct serve_request *request);
+
 /* Returns the parameter's value, or NULL. */
 const char *serve_query(const struct serve_request *request, const char *name);
 

@@ -12,8 +12,8 @@
 #include "http/server_private.h"
 #include "http/target.h"
 
-/* All requests' bodies together may take this many times the limit of one. */
-enum { BODIES_AT_ONCE = 16, MESSAGE_MAX = 300 };
+/* All requests' bodies together, and those of one caller, may take this many times the limit of one. */
+enum { BODIES_AT_ONCE = 16, BODIES_OF_ONE = 4, MESSAGE_MAX = 300 };
 
 static bool refuse(struct visit *visit, int status, int code, const char *message)
 {
@@ -74,6 +74,7 @@ static bool body_is_small(struct visit *visit)
     char message[MESSAGE_MAX];
     size_t most = visit->task.request.scope > SERVE_NOBODY ? server->options.body_max : 0;
     uint64_t bytes = 0;
+    size_t own, all;
 
     if (header(visit, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL)
         return refuse(visit, 411, FLY_EUNSUPPORTED,
@@ -89,13 +90,22 @@ static bool body_is_small(struct visit *visit)
         return refuse(visit, 413, FLY_ELIMIT, message);
     }
     visit->body_length = (size_t)bytes;
-    if (atomic_fetch_add(&server->body_bytes, visit->body_length) + visit->body_length >
-        BODIES_AT_ONCE * server->options.body_max) {
-        atomic_fetch_sub(&server->body_bytes, visit->body_length);
-        visit->body_length = 0;
-        return refuse(visit, 503, FLY_EBUSY, "the service is busy with other requests' bodies; ask again");
-    }
-    return true;
+    visit->place = serve_caller_place(&visit->task.request);
+    own = atomic_fetch_add(&server->body_bytes_of[visit->place], visit->body_length) + visit->body_length;
+    all = atomic_fetch_add(&server->body_bytes, visit->body_length) + visit->body_length;
+    if (own <= BODIES_OF_ONE * server->options.body_max && all <= BODIES_AT_ONCE * server->options.body_max)
+        return true;
+    gate_forget_body(visit);
+    return refuse(visit, 503, FLY_EBUSY, "the service is busy with other requests' bodies; ask again");
+}
+
+void gate_forget_body(struct visit *visit)
+{
+    struct server *server = visit->door->server;
+
+    atomic_fetch_sub(&server->body_bytes, visit->body_length);
+    atomic_fetch_sub(&server->body_bytes_of[visit->place], visit->body_length);
+    visit->body_length = 0;
 }
 
 /*

@@ -50,6 +50,7 @@ struct server {
     atomic_uint reading;            /* of these, such whose body is not whole */
     struct mono_time patient_until; /* for bodies, after server_quiesce */
     atomic_size_t body_bytes;       /* held by those requests */
+    atomic_size_t body_bytes_of[SERVE_CALLERS];
     atomic_bool stopping;
 };
 
@@ -75,6 +76,7 @@ struct visit {
     char *target; /* owned; the request's texts point into it */
     struct buffer body;
     size_t body_length; /* as the client announced it */
+    size_t place;       /* the caller's, whose share it takes */
     struct mono_time began;
     char caller[TOKEN_NAME_MAX]; /* name of the caller's token */
     struct signed_token signed_token;
@@ -89,6 +91,9 @@ struct visit {
  * not, makes the answer.
  */
 bool gate_lets_in(struct visit *visit, const char *version);
+
+/* Gives back what the body took of the memory for all. */
+void gate_forget_body(struct visit *visit);
 
 /*
  * Returns whether this version of the library leaves heads where they can be checked. Otherwise

@@ -358,7 +358,7 @@ void server_on_completed(void *data, struct MHD_Connection *connection, void **r
         if (!visit->row->kept_open)
             door_shares_wait(&visit->door->shares, visit->row);
     }
-    atomic_fetch_sub(&server->body_bytes, visit->body_length);
+    gate_forget_body(visit);
     if (visit->stage == VISIT_READING)
         atomic_fetch_sub(&server->reading, 1);
     under_way = visit->under_way;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/task.h"
 
+#include <limits.h>
+
 void task_line_init(struct task_line *line)
 {
     *line = (struct task_line){.closed = false};
@@ -40,21 +42,58 @@ void task_line_put(struct task_line *line, struct task *task)
         refuse(task, "the service is stopping; ask again, it may be back soon");
 }
 
+void task_line_share(struct task_line *line, size_t threads)
+{
+    line->most = threads > 1 ? (unsigned)threads - 1 : 1;
+}
+
+static unsigned taken_of(const struct task_line *line, const struct task *task)
+{
+    return line->taken[serve_caller_place(&task->request)];
+}
+
+/* The next task to be taken, behind `before`, which is NULL for the first; NULL: none may be now. */
+static struct task *choose(const struct task_line *line, struct task **before)
+{
+    struct task *chosen = NULL, *last = NULL;
+    unsigned fewest = line->most > 0 ? line->most : UINT_MAX;
+
+    for (struct task *task = line->first; task != NULL && fewest > 0; last = task, task = task->next) {
+        if (taken_of(line, task) >= fewest)
+            continue;
+        fewest = taken_of(line, task);
+        chosen = task;
+        *before = last;
+    }
+    return chosen;
+}
+
 struct task *task_line_take(struct task_line *line)
 {
-    struct task *task;
+    struct task *task, *before = NULL;
 
     pthread_mutex_lock(&line->lock);
-    while (line->first == NULL && !line->closed)
+    while ((task = choose(line, &before)) == NULL && !(line->closed && line->first == NULL))
         pthread_cond_wait(&line->more, &line->lock);
-    task = line->first;
     if (task != NULL) {
-        line->first = task->next;
-        if (line->first == NULL)
-            line->last = NULL;
+        *(before != NULL ? &before->next : &line->first) = task->next;
+        if (line->last == task)
+            line->last = before;
+        line->taken[serve_caller_place(&task->request)]++;
     }
     pthread_mutex_unlock(&line->lock);
     return task;
+}
+
+void task_line_finish(struct task_line *line, struct task *task)
+{
+    pthread_mutex_lock(&line->lock);
+    line->taken[serve_caller_place(&task->request)]--;
+    /* A thread that found no task it may take may find one now. */
+    if (line->first != NULL || line->closed)
+        pthread_cond_broadcast(&line->more);
+    pthread_mutex_unlock(&line->lock);
+    task->finish(task);
 }
 
 bool task_line_wait(struct task_line *line)

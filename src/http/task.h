@@ -29,16 +29,30 @@ struct task_line {
     pthread_cond_t more;
     struct task *first, *last;
     bool closed;
+    unsigned most; /* of one caller's tasks are taken at the same time; 0: all */
+    unsigned short taken[SERVE_CALLERS];
 };
 
 void task_line_init(struct task_line *line);
+
+/*
+ * Lets no caller have all of the threads that take tasks: of `threads` at least one is left for others, if
+ * there are two. Call it before any task is put in.
+ */
+void task_line_share(struct task_line *line, size_t threads);
 void task_line_deinit(struct task_line *line); /* the line must be empty */
 
 /* Puts the task at the end. A closed line refuses it at once (503). */
 void task_line_put(struct task_line *line, struct task *task);
 
-/* Waits for the first task and takes it; NULL once the line is closed and empty. */
+/*
+ * Waits for a task and takes it: of the callers with fewest taken tasks, the one that came first. NULL once
+ * the line is closed and empty.
+ */
 struct task *task_line_take(struct task_line *line);
+
+/* Finishes a task that was taken. */
+void task_line_finish(struct task_line *line, struct task *task);
 
 /* Waits until there is a task and leaves it in the line, for a caller that takes all tasks later. */
 bool task_line_wait(struct task_line *line);

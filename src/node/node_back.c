@@ -45,7 +45,7 @@ static void *work(void *self)
 
     while ((task = task_line_take(&back->line)) != NULL) {
         answer(back, task);
-        task->finish(task);
+        task_line_finish(&back->line, task);
     }
     return NULL;
 }
@@ -243,5 +243,6 @@ int node_back_open(struct daemon *daemon, const struct node_listen *listen, stru
     options.device_directory = back->devices.directory[0] != '\0' ? back->devices.directory : NULL;
     options.device_major = back->devices.major;
     task_line_init(&back->line);
+    task_line_share(&back->line, (size_t)config_integer(config, KEY_WORKERS));
     return server_open(&options, out_server, out_error);
 }

@@ -88,7 +88,7 @@ static void *work(void *data)
         (void)served_store_open(options->store, options->wait_s, &worker->jobs, NULL);
     while ((task = task_line_take(&worker->of->line)) != NULL) {
         answer(worker, task);
-        task->finish(task);
+        task_line_finish(&worker->of->line, task);
     }
     jobs_close(&worker->jobs);
     return NULL;
@@ -122,6 +122,7 @@ int workers_start(struct workers *workers, const struct workers_options *options
 
     *workers = (struct workers){.options = *options};
     task_line_init(&workers->line);
+    task_line_share(&workers->line, options->count);
     code = start_threads(workers, out_error);
     if (code < 0) {
         workers_stop(workers);
