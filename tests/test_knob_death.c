@@ -324,7 +324,7 @@ static void test_names_who_holds(void **state)
 {
     char path[JOURNAL_PATH_MAX], expected[64];
     struct fly_error error;
-    int lock, other, ends[2];
+    int lock, other, ends[2], code;
     pid_t child;
 
     (void)state;
@@ -356,6 +356,19 @@ static void test_names_who_holds(void **state)
     waitpid(child, NULL, 0);
     assert_int_equal(gpu_lock_take(machine.locks, machine.devices[0]->info.uuid, "two", &other, NULL), 0);
     gpu_lock_release(other);
+    /* One that puts back what others left is waited for. */
+    child = fork();
+    if (child == 0) {
+        code = gpu_lock_take(machine.locks, machine.devices[0]->info.uuid, "flyballd" GPU_LOCK_BRIEFLY, &lock,
+                             NULL);
+        if (write(ends[1], "x", 1) == 1)
+            usleep(300000);
+        _exit(code == 0 ? 0 : 1);
+    }
+    assert_int_equal(read(ends[0], expected, 1), 1);
+    assert_int_equal(gpu_lock_take(machine.locks, machine.devices[0]->info.uuid, "two", &other, NULL), 0);
+    gpu_lock_release(other);
+    waitpid(child, NULL, 0);
     knob_machine_stop(&machine);
 }
 

@@ -137,12 +137,10 @@ static int open_lock(const char *path)
     return errno == EEXIST ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
 }
 
-/* Returns whether a holder will soon be done: a guard that puts back, or that settles what is owed. */
+/* Returns whether a holder will soon be done. */
 static bool is_soon_done(const struct holder *holder)
 {
-    static const char guard[] = "'" GUARD_PROGRAM "'";
-
-    return holder->gone || strncmp(holder->text, guard, strlen(guard)) == 0;
+    return holder->gone || strstr(holder->text, GPU_LOCK_BRIEFLY "'") != NULL;
 }
 
 /*

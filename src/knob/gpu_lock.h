@@ -26,9 +26,10 @@
 
 /*
  * Takes the lock. FLY_ESTATE with the holder's name and pid if it is held, FLY_EPERM, FLY_EWRITE.
- * If the holder has died and its guard is at work, or a guard settles a debt, waits for it, two seconds at
- * most.
+ * If the holder has died and its guard is at work, or the holder only puts back what others left, waits for
+ * it, two seconds at most; the name of such a holder's program ends with GPU_LOCK_BRIEFLY.
  */
+#define GPU_LOCK_BRIEFLY ", putting back"
 int gpu_lock_take(const char *directory, const char *uuid, const char *program, int *out_lock,
                   struct fly_error *out_error);
 

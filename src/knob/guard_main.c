@@ -44,7 +44,7 @@ static void put_back_again(struct guarding *guarding, const char *uuid)
     bool is_ours = false;
     int lock;
 
-    if (gpu_lock_take(guarding->directory, uuid, GUARD_PROGRAM, &lock, NULL) < 0)
+    if (gpu_lock_take(guarding->directory, uuid, GUARD_PROGRAM GPU_LOCK_BRIEFLY, &lock, NULL) < 0)
         return;
     for (int kind = JOURNAL_TURNED; kind <= JOURNAL_TURNED_2; kind++)
         is_ours =

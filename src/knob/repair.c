@@ -251,13 +251,17 @@ static void repair_present(const char *directory, const struct knob_options *opt
                            const struct device *device, const struct journal_name *name,
                            struct repair *out_repair)
 {
+    char program[JOURNAL_PROGRAM_MAX];
+    struct knob_options briefly = *options;
     struct fly_error error;
     int lock;
 
+    snprintf(program, sizeof program, "%.40s" GPU_LOCK_BRIEFLY, knob_program(options));
+    briefly.program = program;
     if ((name->kind == JOURNAL_OWED && is_owed_still(directory, device, out_repair)) ||
         is_in_use(directory, options, name, out_repair))
         return;
-    if (stranger_lock_take(directory, options, device, &lock, &error) < 0) {
+    if (stranger_lock_take(directory, &briefly, device, &lock, &error) < 0) {
         repair_end_with(out_repair, error.code == FLY_ESTATE ? REPAIR_IN_USE : REPAIR_FAILED, "%.300s",
                         error.text);
         return;
