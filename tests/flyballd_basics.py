@@ -484,39 +484,4 @@ def test_restore():
     node_machine.clean()
 
 
-def script(text):
-    path = power_machine.HOME / "faults"
-    path.write_text(text)
-    power_machine.emulator("set", "--faults", path)
-
-
-def test_end_with_a_range_that_shrank():
-    """SIGTERM sets the nearest; 'flyballd restore', as systemd calls it afterwards, says what is owed, and later sets it."""
-    with power_machine.machine(gpus=1):
-        with node_machine.daemon() as daemon:
-            wait_for_answers(daemon)
-            node_machine.lease(daemon, 240)
-            script("range 100 260\n")
-            daemon.stop()
-            tap.equal(power_machine.limits(), [260])
-            tap.contains("".join(daemon.talk), "is owed what stood before 'flyballd'")
-        result = node_machine.run("restore", f"--config={node_machine.CONFIG}")
-        tap.equal(result.returncode != 0, True, result.stderr)
-        tap.contains(result.stderr, "power limit 400 W, meanwhile 260 W")
-        # The next daemon lends the GPU meanwhile, and settles it when it can.
-        with node_machine.daemon() as daemon:
-            wait_for_answers(daemon)
-            daemon.said("is owed what stood before 'flyballd'")
-            made = node_machine.lease(daemon, 200)
-            tap.equal(power_machine.limits(), [200])
-            metrics = urllib.request.urlopen(f"{daemon.url}/metrics", timeout=serve_machine.PATIENCE_S).read().decode()
-            tap.contains(metrics, 'flyball_gpu_stuck{')
-            script("range 100 400\n")
-            tap.equal(daemon.ask("DELETE", f"/v1/leases/{made['id']}")[0], 200)
-            power_machine.wait_for(lambda: power_machine.limits() == [DEFAULT_W], "it is settled")
-            power_machine.wait_for(lambda: power_machine.entries() == [], "nothing is owed")
-    (power_machine.HOME / "faults").unlink()
-    node_machine.clean()
-
-
 tap.main(globals())

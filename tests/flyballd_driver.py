@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import signal
+import urllib.request
 
 import node_machine
 import power_machine
@@ -179,6 +180,38 @@ def test_daemon_is_killed():
         tap.equal([row["what"] for row in node_machine.audit() if row.get("lease") == lost][-1], "end")
         with node_machine.daemon() as daemon:
             tap.equal([line for line in daemon.talk if lost in line], [])
+    node_machine.clean()
+
+
+def test_end_with_a_range_that_shrank():
+    """SIGTERM sets the nearest; 'flyballd restore', as systemd calls it afterwards, says what is owed, and later sets it."""
+    with power_machine.machine(gpus=1):
+        with node_machine.daemon() as daemon:
+            until_answers(daemon, 1)
+            node_machine.lease(daemon, 240)
+            faults("range 100 260\n")
+            daemon.stop()
+            tap.equal(power_machine.limits(), [260])
+            tap.contains("".join(daemon.talk), "is owed what stood before 'flyballd'")
+        result = node_machine.run("restore", f"--config={node_machine.CONFIG}")
+        tap.equal(result.returncode != 0, True, result.stderr)
+        tap.contains(result.stderr, "power limit 400 W, meanwhile 260 W")
+        # The next daemon lends the GPU meanwhile, and settles it when it can.
+        with node_machine.daemon() as daemon:
+            until_answers(daemon, 1)
+            daemon.said("is owed what stood before 'flyballd'")
+
+            def is_stuck():
+                metrics = urllib.request.urlopen(f"{daemon.url}/metrics", timeout=serve_machine.PATIENCE_S).read().decode()
+                return [line.split()[-1] for line in metrics.splitlines() if line.startswith("flyball_gpu_stuck{")] == ["1"]
+            power_machine.wait_for(is_stuck, "the figures say so")
+            made = node_machine.lease(daemon, 200)
+            tap.equal(power_machine.limits(), [200])
+            faults("range 100 400\n")
+            tap.equal(daemon.ask("DELETE", f"/v1/leases/{made['id']}")[0], 200)
+            power_machine.wait_for(lambda: power_machine.limits() == [DEFAULT_W], "it is settled")
+            power_machine.wait_for(lambda: power_machine.entries() == [], "nothing is owed")
+    (power_machine.HOME / "faults").unlink()
     node_machine.clean()
 
 
