@@ -21,14 +21,16 @@ def _connect(address, source):
     return socket.create_connection(address, serve_machine.PATIENCE_S, source and (source, 0))
 
 
-def _hold(address, count, begin, drip, source, told):
-    """Opens them and sends what they begin with; `drip` goes out on each, once a second."""
+def _hold(address, count, begin, drip, source, deaf, told):
+    """Opens them and sends what they begin with; `drip` goes out on each, once a second. Who is deaf asks and takes nothing."""
     kept = []
     for _ in range(count):
         with contextlib.suppress(OSError):
             kept.append(_connect(address, source))
+            if deaf:
+                kept[-1].settimeout(0.05)
             kept[-1].sendall(begin)
-            if begin.endswith(b"\r\n\r\n"):
+            if begin.endswith(b"\r\n\r\n") and not deaf:
                 kept[-1].recv(65536)
     told.sendall(b"%d" % len(kept))
     while True:
@@ -46,7 +48,7 @@ def _become(user):
 
 
 @contextlib.contextmanager
-def crowd(address, count, user=None, begin=b"", drip=b"", namespace=None, source=None):
+def crowd(address, count, user=None, begin=b"", drip=b"", namespace=None, source=None, deaf=False):
     """A process of that user (None: this one), in a network namespace that is an open file, if one is given."""
     ours, theirs = socket.socketpair()
     child = os.fork()
@@ -57,7 +59,7 @@ def crowd(address, count, user=None, begin=b"", drip=b"", namespace=None, source
             if namespace is not None:
                 _network("setns", namespace)
             _become(user)
-            _hold(address, count, begin, drip, source, theirs)
+            _hold(address, count, begin, drip, source, deaf, theirs)
         finally:
             os._exit(0)
     theirs.close()

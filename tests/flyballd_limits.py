@@ -175,6 +175,12 @@ def test_all_tcp_connections():
                 stack.enter_context(crowd.crowd(address, 40, user - other))
                 is_answered(daemon)
             tap.equal([crowd.answers(address, "/metrics", user - other) for other in range(6)], [200] * 6)
+        # Nor do those keep room that take no answer.
+        with contextlib.ExitStack() as stack:
+            for other in range(4):
+                stack.enter_context(crowd.crowd(address, 40, user - other, (b"GET /metrics HTTP/1.1\r\n" + HEAD + b"\r\n") * 9000, deaf=True))
+                is_answered(daemon)
+            tap.equal([crowd.answers(address, "/metrics", user - other) for other in range(6)], [200] * 6)
         # What is under way does not end, and leaves a quarter to others.
         with crowd.crowd(address, 40, user, b"GET /healthz HTTP/1.1\r\n" + HEAD + b"Connection: keep-alive\r\n\r\n"), \
                 crowd.crowd(address, 40, user, b"GET /cpu/stream_power HTTP/1.1\r\n" + HEAD + b"\r\n"):

@@ -23,7 +23,7 @@ struct connection {
 
     /* Those of door_shares.h, of a TCP address: */
     struct door_share *share; /* NULL: it does not count */
-    bool waits;               /* for a whole request, */
+    bool waits;               /* for its client, */
     struct mono_time waits_since;
     struct connection *older, *newer; /* among such of its share */
 };

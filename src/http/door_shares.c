@@ -20,7 +20,7 @@ struct share_key {
 struct door_share {
     struct share_key key;
     size_t count;
-    struct connection *oldest, *newest; /* of those that wait for a request, linked by `newer` */
+    struct connection *oldest, *newest; /* of those that wait for their client, linked by `newer` */
     struct door_share *next;
 };
 

@@ -15,13 +15,14 @@
  *     door_shares_init(&shares, 512, 256);
  *     if (!door_shares_add(&shares, row))
  *         shutdown(row->fd, SHUT_RDWR);
- *     door_shares_busy(&shares, row);          its request is whole: it is waited for the server now
- *     door_shares_wait(&shares, row);          for the next request
+ *     door_shares_busy(&shares, row);          its request is whole: the server is waited for now
+ *     door_shares_wait(&shares, row);          the client is: to take the answer, to send the next request
  *     door_shares_remove(&shares, row);
  *
- * Where there is no room, the connection goes that has waited longest for a whole request of its client,
- * be it one that was never begun: of the newcomer's share if that is full, else of whoever has most. It is
- * shut down, and no longer counts. If all are at work, the newcomer gets none. One thread.
+ * Where there is no room, the connection goes that has waited longest for its client: for a whole request, be
+ * it one that was never begun, or for an answer to be taken; of the newcomer's share if that is full, else of
+ * whoever has most. It is shut down, and no longer counts. If all are at work, the newcomer gets none. One
+ * thread.
  */
 enum { DOOR_SHARES_BUCKETS = 256 };
 

@@ -150,6 +150,9 @@ static enum MHD_Result send_answer(struct visit *visit)
     traffic_count(&server->traffic, visit->task.family, visit->task.answer.status);
     server->options.back->count(server->options.back_self, &visit->task);
     connections_set(&server->connections, visit->row, in_time(server));
+    /* From here on it is the client who is waited for, but a stream waits for news. */
+    if (visit->task.answer.stream == NULL && !visit->row->kept_open)
+        door_shares_wait(&visit->door->shares, visit->row);
     if (response != NULL) {
         result = MHD_queue_response(visit->connection, (unsigned)visit->task.answer.status, response);
         MHD_destroy_response(response);
