@@ -355,7 +355,7 @@ static void prepare(const char *library, struct scene *scene, const struct knob_
         die(error.text);
     scene->bare = open_bare(library);
     snprintf(path, sizeof path, "%s/own-audit.jsonl", directory);
-    if (audit_open(path, audit, &error) < 0)
+    if (audit_open(path, false, audit, &error) < 0)
         die(error.text);
     if (knob_open(knob, (const struct device *const[]){&list.devices[3]}, 1, &scene->knob, &error) < 0)
         die(error.text);

@@ -181,11 +181,8 @@ static void watch_costs(struct decider *decider, const struct trial_ended *ended
     const struct job_spec *spec = decider->spec;
     const struct decider_profile *profile = &decider->profiles[spec->default_batch];
     bool reached = ended->outcome == TRIAL_REACHED;
-    double cost;
+    double cost = fly_cost(spec->eta, spec->max_power_w, ended->energy_j, ended->time_s);
 
-    if (!decider->guarded)
-        return;
-    cost = fly_cost(spec->eta, spec->max_power_w, ended->energy_j, ended->time_s);
     if (!(cost > 0.0) || !isfinite(cost) ||
         !(outcome_observed(ended->outcome) || ended->outcome == TRIAL_REFUSED))
         return;
@@ -301,10 +298,10 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
         break;
     case EVENT_TRIAL_ENDED:
         decider->ended += !event->ended->late;
-        watch_costs(decider, event->ended, true);
-        break;
+        __attribute__((fallthrough));
     case EVENT_TRIAL_SEEN:
-        watch_costs(decider, event->ended, false);
+        if (decider->guarded)
+            watch_costs(decider, event->ended, event->kind == EVENT_TRIAL_ENDED);
         break;
     case EVENT_BATCHES_EXCLUDED:
         decider->excluded = event->first_excluded;
