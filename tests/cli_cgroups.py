@@ -79,7 +79,7 @@ def kill_and_look(path, is_v2, **keywords):
         kill_all(path, is_v2)
         process.wait()
         wait_for(lambda: gone(program), "the program is dead")
-        back_within([DEFAULT_W], "the guard has turned back", 10)
+        back_within([DEFAULT_W], "the guard has turned back")
         wait_for(lambda: entries() == [], "the journal is empty")
         print(f"# {path.parent.name}: back {time.monotonic() - begin:.2f} s after the group was killed")
 

@@ -70,7 +70,7 @@ def measure(program, options, environment=None):
 
 def test_counters_wrap_and_nothing_is_lost():
     start_uj = MODULUS_UJ - 10_000_000
-    step_uj, count = 1_234_567, 50
+    step_uj, count = 1_234_567, 200
     root = tree("wrap", {"intel-rapl:0": ("package-0", start_uj), "intel-rapl:0:0": ("dram", start_uj),
                          "intel-rapl:0:1": ("core", 1), "intel-rapl:1": ("psys", 5),
                          "intel-rapl-mmio:0": ("package-0", 7)})

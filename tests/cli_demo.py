@@ -61,7 +61,7 @@ class Demo:
     @staticmethod
     def run(home, *arguments):
         """What it prints, and the files that it leaves, but for the log, which has dates."""
-        result = tap.run([FLYBALL, "demo", *arguments], cwd=home, env=ENVIRONMENT, timeout=250)
+        result = tap.run([FLYBALL, "demo", *arguments], cwd=home, env=ENVIRONMENT, timeout=tap.PATIENCE_S)
         tap.equal((result.returncode, result.stderr), (0, ""))
         tap.equal([path.name for path in home.iterdir()], ["flyball-demo"], "nothing else was written")
         files = {path.name: path.read_bytes() for path in sorted((home / "flyball-demo").iterdir())}
@@ -375,7 +375,7 @@ def test_one_recurrence_in_a_store_of_ones_own():
         raise tap.Skip("it takes minutes in this build")
     with tempfile.TemporaryDirectory() as name:
         command = [FLYBALL, "demo", "--recurrences=1", "--format=json", "--store=own.sqlite"]
-        first, second = (tap.run(command, cwd=name, env=ENVIRONMENT, timeout=250) for _ in range(2))
+        first, second = (tap.run(command, cwd=name, env=ENVIRONMENT, timeout=tap.PATIENCE_S) for _ in range(2))
         tap.equal((first.returncode, first.stderr), (0, ""))
         for row in json.loads(first.stdout)["rows"]:
             tap.equal((row["change_low_percent"], row["claimed"]), (None, "no"))

@@ -143,7 +143,8 @@ def test_monitor_lines():
     energies = [float(row["energy_j"]) for row in first]
     tap.equal(energies == sorted(energies) and energies[-1] > energies[0], True, energies)
     times = [float(row["elapsed_s"]) for row in first]
-    tap.equal(all(abs(time_s - 0.15 * i) < 0.1 for i, time_s in enumerate(times)), True, times)
+    # A reading may be late, but none is early.
+    tap.equal(all(time_s >= 0.15 * i - 0.01 for i, time_s in enumerate(times)), True, times)
     lines = flyball("monitor", *GPUS, "--count", "2", "--interval", "0.1", "--format", "json").stdout.splitlines()
     documents = [json.loads(line) for line in lines]
     tap.equal([(document["schema"], document["index"]) for document in documents], [("flyball.monitor/1", i) for i in (0, 1, 0, 1)])
@@ -156,7 +157,7 @@ def test_monitor_lines_come_as_they_are_read():
     for _ in range(5):
         tap.equal(process.stdout.readline() != "", True)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
+    process.communicate(timeout=tap.PATIENCE_S)
     tap.equal(process.returncode, 0)
 
 
@@ -188,10 +189,10 @@ def test_monitor_integrates_without_a_counter():
 def test_monitor_of_a_gpu_that_is_lost():
     """What was known stays in earlier lines; from then on everything is null, with the reason."""
     need_emulator()
-    environment = faulty("lost", "gpu 0 at 0.5s lost")
-    lines = flyball("monitor", *GPUS, "--count", "9", "--interval", "0.1", "--format", "json", environment=environment).stdout.splitlines()
+    environment = faulty("lost", "gpu 0 at 4s lost")
+    lines = flyball("monitor", *GPUS, "--count", "9", "--interval", "0.6", "--format", "json", environment=environment).stdout.splitlines()
     rows = [json.loads(line) for line in lines]
-    tap.equal(rows[1]["energy_j"] is not None and rows[1]["power_w"] > 0, True, rows[1])
+    tap.equal(rows[0]["energy_j"] is not None and rows[0]["power_w"] > 0, True, rows[0])
     tap.equal((rows[-1]["energy_j"], rows[-1]["power_w"], rows[-1]["temperature_c"]), (None, None, None))
     for key in ("energy_j", "power_w", "temperature_c", "throttle"):
         tap.contains(rows[-1][f"{key}_unavailable"], "gone")
@@ -226,7 +227,7 @@ class Screen:
             except OSError:
                 break
 
-    def until(self, piece, seconds=20):
+    def until(self, piece, seconds=tap.PATIENCE_S):
         end = time.monotonic() + seconds
         while piece not in self.text and time.monotonic() < end:
             self.read(0.05)
@@ -234,14 +235,14 @@ class Screen:
 
     def end(self):
         """Waits for the end; whether the terminal is as it was before."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + tap.PATIENCE_S
         while self.process.poll() is None and time.monotonic() < end:
             self.read(0.05)
         self.read(0.1)
         restored = termios.tcgetattr(self.terminal) == self.before
         os.close(self.main)
         os.close(self.terminal)
-        return self.process.wait(1), restored
+        return self.process.wait(tap.PATIENCE_S), restored
 
 
 def test_monitor_screen_and_its_ends():
@@ -310,7 +311,7 @@ def test_monitor_as_tmux_shows_it():
 
     def capture(piece, whole=False):
         """What is shown once that is; with `whole`, once nothing is unknown: the first frames know no energy."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + tap.PATIENCE_S
         while time.monotonic() < end:
             shown = control("capture-pane", "-p").stdout
             if piece in shown and not (whole and "-" in shown.split()):

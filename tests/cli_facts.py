@@ -76,7 +76,7 @@ def test_counters_were_looked_at():
     tap.equal([look["quantity"] for look in gpu["looks"]], ["energy_uj", "power_mw", "power_average_mw"])
     tap.equal([look["quantity"] for look in cpu["looks"]], ["energy_uj"])
     energy, still = gpu["looks"][0], cpu["looks"][0]
-    if not (0.5 < energy["watched_s"] < 5 and energy["changes"] >= 2 and 0.05 < energy["period_s"] < 2):
+    if not (0.5 < energy["watched_s"] and energy["changes"] >= 2 and 0.05 < energy["period_s"]):
         raise AssertionError(energy)  # every 100 ms, longer on a machine that is busy
     tap.equal(energy["least_step"] % energy["common_divisor"], 0)
     tap.equal((still["changes"], still["period_s"], still["least_step"]), (0, None, None))
@@ -137,7 +137,7 @@ def ask(answer):
                      stdout=subprocess.DEVNULL, stderr=slave) as process:
         os.close(slave)
         os.write(master, answer.encode())
-        status = process.wait(timeout=60)
+        status = process.wait(timeout=tap.PATIENCE_S)
     shown = os.read(master, 65536).decode()
     os.close(master)
     return status, shown

@@ -58,7 +58,7 @@ def setup():
 
 def test_devices_are_no_files():
     for words in READERS:
-        ran = tap.run(command(words, "/dev/zero"), env=CLEAN, cwd=HOME, timeout=30)
+        ran = tap.run(command(words, "/dev/zero"), env=CLEAN, cwd=HOME, timeout=tap.PATIENCE_S)
         tap.equal(ran.returncode != 0, True, words)
         tap.contains(ran.stderr, DEVICE, words)
 
@@ -70,13 +70,13 @@ def test_pipes_without_an_other_end():
                start(["sim", "job", "--quiet", "--traces", str(HOME), "--gpu", "v100", "--jobs", str(HOME / "jobs.ini"),
                       "--workload", "made-up", "--tries", "FILE"], pipe())]
     for words, process in reading:
-        _, said = process.communicate(timeout=50)
+        _, said = process.communicate(timeout=tap.PATIENCE_S)
         tap.equal(process.returncode, 74, (words, said))
         tap.contains(said, NOBODY, words)
-    trained, said = writing[0].communicate(timeout=50)
+    trained, said = writing[0].communicate(timeout=tap.PATIENCE_S)
     tap.equal((writing[0].returncode, trained), (0, "trained\n"), said)
     tap.equal(said.count(NOBODY), 1, said)
-    _, said = writing[1].communicate(timeout=50)
+    _, said = writing[1].communicate(timeout=tap.PATIENCE_S)
     tap.equal((writing[1].returncode, NOBODY in said), (74, True), said)
 
 
@@ -86,7 +86,7 @@ def test_run_starts_its_program_without_waiting_for_a_reader():
     tap.equal(process.stdout.readline(), "trained\n")
     with open(path, encoding="utf-8") as stream:
         report = json.load(stream)
-    tap.equal((process.wait(timeout=50), report["command"]), (0, ["echo", "trained"]))
+    tap.equal((process.wait(timeout=tap.PATIENCE_S), report["command"]), (0, ["echo", "trained"]))
     process.communicate()
 
 
@@ -99,7 +99,7 @@ def test_a_writer_that_comes_late_and_stops_between():
             stream.write(piece)
             stream.flush()
             time.sleep(0.1)
-    _, said = process.communicate(timeout=50)
+    _, said = process.communicate(timeout=tap.PATIENCE_S)
     tap.equal(process.returncode, 65, said)
     tap.contains(said, "nonsense/1")
 
@@ -112,7 +112,7 @@ def test_standard_input_is_bounded():
         raise tap.Skip("a sanitizer's memory has no bound")
     with open("/dev/zero", "rb") as zeros:
         ran = subprocess.run([FLYBALL, "job", "import", "new", "-", STORE], stdin=zeros, stderr=subprocess.PIPE, text=True,
-                             env=CLEAN, cwd=HOME, preexec_fn=limit, timeout=60, check=False)
+                             env=CLEAN, cwd=HOME, preexec_fn=limit, timeout=tap.PATIENCE_S, check=False)
     tap.equal(ran.returncode != 0, True)
     tap.contains(ran.stderr, "'-': ")
 

@@ -58,7 +58,7 @@ def flyball(*words):
 
 def run(*words, environment=None):
     return subprocess.run(flyball(*words), env={**ENVIRONMENT, **(environment or {})}, cwd=HOME, capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=tap.PATIENCE_S, check=False)
 
 
 def rows(*words):

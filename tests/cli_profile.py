@@ -26,7 +26,6 @@ EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
 STEPS = ["--sample-ms", "0.01", "--step-ms", "5.5", "--batch-size", "256"]
 LIMITS = [float(limit) for limit in range(DEFAULT_W, LOWEST_W - 1, -25)]
 SELECTORS = ["cost", "cost_within", "energy", "energy_within", "lowest_limit_within", "time"]
-BACK_S = 10.0
 
 # Reports a step every 8 ms until a file is there; what it says goes to standard error.
 WORKER = """
@@ -92,7 +91,7 @@ def command(program, *options):
 
 def profile(program, *options, environment=None, **keywords):
     return subprocess.run(command(program, *options), env={**CLEAN, **(environment or {})}, cwd=HOME, capture_output=True, text=True,
-                          timeout=100, check=False, **keywords)
+                          timeout=tap.PATIENCE_S, check=False, **keywords)
 
 
 def start(program, *options):
@@ -103,7 +102,7 @@ def tuned(*options):
     path = HOME / "tuned.json"
     path.unlink(missing_ok=True)
     result = subprocess.run([FLYBALL, "run", "--tune", "-i", "0", *WHERE, *COARSE, "--objective", "energy", "--output", str(path), *options, "--",
-                             *short()], env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=60, check=False)
+                             *short()], env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
     tap.equal(result.returncode, 0, result.stderr)
     return json.loads(path.read_text())["tune"], result.stderr
 
@@ -318,7 +317,7 @@ def ended_at_a_limit(status, *options):
         wait_for(lambda: limits()[0] < 340, "some limits are measured")
         (HOME / "end").touch()
         code, output, talk = ended(process)
-    back_within([DEFAULT_W], "the end", BACK_S)
+    back_within([DEFAULT_W], "the end")
     return code, json.loads(output), talk
 
 
@@ -345,7 +344,7 @@ def test_back_after_signals():
             with start(worker()) as process:
                 wait_for(lambda: limits()[0] < DEFAULT_W, "a limit is tried")
                 process.send_signal(number)
-                back_within([DEFAULT_W], f"signal {number}", BACK_S)
+                back_within([DEFAULT_W], f"signal {number}")
                 (HOME / "end").touch()
                 code, output, talk = ended(process)
                 sweep_steps(process)

@@ -113,12 +113,12 @@ def start(name, number):
     """A recording that runs, after its first few readings, ended by that signal."""
     with tap.Program([FLYBALL, "record", name, *EMULATED, "--interval", "0.02"], env=CLEAN, cwd=HOME,
                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        end = time.monotonic() + 20
+        end = time.monotonic() + tap.PATIENCE_S
         while time.monotonic() < end and (not (HOME / name).exists() or
                                           (HOME / name).read_bytes().count(b"\n") < 12):
             time.sleep(0.02)
         process.send_signal(number)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=tap.PATIENCE_S)
     tap.equal(out, "")
     return process.returncode, err
 

@@ -47,7 +47,7 @@ def train(job, gpu, user, account, *words):
     definition = ["--batch-sizes", "32", "--default-batch-size", "32", "--target-metric", "1", "--max-epochs", "12", "--leave-limits"]
     result = subprocess.run([FLYBALL, "run", "--job", job, "-i", str(gpu), *WHERE, *definition, "--", sys.executable, TRAINER, "{batch_size}", *words],
                             env={**CLEAN, "XDG_STATE_HOME": str(STATE), "SLURM_JOB_USER": user, "USER": user, "LOGNAME": user, "SLURM_JOB_ACCOUNT": account}, cwd=HOME,
-                            capture_output=True, text=True, timeout=120, check=False)
+                            capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
     return result.returncode
 
 
@@ -80,7 +80,7 @@ def recording(path, *words):
             wait_for(lambda: path.read_text().count("\n") > before + 8, "the recording went on")
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
+            process.communicate(timeout=tap.PATIENCE_S)
 
 
 def took(job):

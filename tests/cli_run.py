@@ -46,7 +46,7 @@ def run(program, *options, environment=None, **keywords):
     options = options or NOTHING
     return subprocess.run([FLYBALL, "run", *options, "--", *program], env={**CLEAN, **(environment or {})}, cwd=HOME,
                           stderr=keywords.pop("stderr", subprocess.PIPE), stdout=keywords.pop("stdout", subprocess.PIPE),
-                          timeout=60, check=False, **keywords)
+                          timeout=tap.PATIENCE_S, check=False, **keywords)
 
 
 def start(program, *options, **keywords):
@@ -168,31 +168,31 @@ def count(number, frame):
 for name in sys.argv[2:]:
     signal.signal(getattr(signal, name), count)
 print(os.getpid(), flush=True)
-end = time.monotonic() + float(sys.argv[1])
-while time.monotonic() < end:
+while len(counts) < len(sys.argv) - 2:
     time.sleep(0.01)
+time.sleep(float(sys.argv[1]))  # for what comes twice
 print(sorted((signal.Signals(n).name, c) for n, c in counts.items()), flush=True)
 """
 
 
 def test_signals_are_passed_on():
     names = ["SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGALRM"]
-    process = start([sys.executable, "-c", COUNTER, "0.7", *names])
+    process = start([sys.executable, "-c", COUNTER, "0.3", *names])
     process.stdout.readline()
     for name in names:
         os.kill(process.pid, getattr(signal, name))
         time.sleep(0.02)
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=tap.PATIENCE_S)
     tap.equal(output, f"{sorted((name, 1) for name in names)}\n")
     tap.equal(process.returncode, 0)
 
 
 def test_signal_ends_the_program():
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        process = start(["sh", "-c", "echo ready; exec sleep 30"])
+        process = start(["sh", "-c", "echo ready; exec sleep 3600"])
         process.stdout.readline()
         process.send_signal(number)
-        _, talk = process.communicate(timeout=30)
+        _, talk = process.communicate(timeout=tap.PATIENCE_S)
         tap.equal(process.returncode, 128 + number)
         tap.contains(talk, f"signal {int(number)} (")
 
@@ -211,7 +211,7 @@ def on_terminal(command):
     return process, main
 
 
-def read_until(main, pattern, seconds=20):
+def read_until(main, pattern, seconds=tap.PATIENCE_S):
     text = ""
     end = time.monotonic() + seconds
     os.set_blocking(main, False)
@@ -228,23 +228,22 @@ def read_until(main, pattern, seconds=20):
 
 
 def test_ctrl_c_reaches_the_program_once():
-    process, main = on_terminal([FLYBALL, "run", *NOTHING, "--", sys.executable, "-c", COUNTER, "0.7", "SIGINT"])
+    process, main = on_terminal([FLYBALL, "run", *NOTHING, "--", sys.executable, "-c", COUNTER, "0.3", "SIGINT"])
     read_until(main, r"\d+\r\n")
     os.write(main, b"\x03")
     tap.contains(read_until(main, "flyball's own use"), "[('SIGINT', 1)]")
-    tap.equal(process.wait(20), 0)
+    tap.equal(process.wait(tap.PATIENCE_S), 0)
     os.close(main)
 
 
 def test_ctrl_c_ends_a_script_around():
     """Which goes on when a command merely ends with 130."""
-    script = f"for i in 1 2 3; do echo round $i; {FLYBALL} run {' '.join(NOTHING)} -- sleep 30; done; echo went on"
+    script = f"for i in 1 2 3; do echo round $i; {FLYBALL} run {' '.join(NOTHING)} -- sh -c 'echo inside; exec sleep 3600'; done; echo went on"
     process, main = on_terminal(["bash", "-c", script])
-    read_until(main, "round 1")
-    time.sleep(0.3)
+    read_until(main, "inside")
     os.write(main, b"\x03")
     text = read_until(main, "flyball's own use")
-    tap.equal(process.wait(20), -signal.SIGINT)
+    tap.equal(process.wait(tap.PATIENCE_S), -signal.SIGINT)
     tap.contains(text, "signal 2 (Interrupt)")
     if "round 2" in text or "went on" in text:
         raise AssertionError(f"the script went on: {text!r}")
@@ -255,40 +254,42 @@ def state_of(pid):
     return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
-def wait_for(condition, what):
-    end = time.monotonic() + 20
-    while time.monotonic() < end:
-        if condition():
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"waited in vain until {what}")
+def until_released(name):
+    """A shell's words that wait, in one process, and what lets them end. (A shell that starts others cannot be stopped meanwhile.)"""
+    path = HOME / name
+    os.mkfifo(path)
+    return f"exec cat {path}", lambda: os.close(os.open(path, os.O_WRONLY))
 
 
 def test_ctrl_z_stops_both():
     """Under a shell with job control, that sees its job stop and continues it."""
+    waiting, release = until_released("continued")
     shell, main = on_terminal(["bash", "--norc", "--noprofile", "-i"])
-    os.write(main, f"PS1='ready> '; {FLYBALL} run {' '.join(NOTHING)} -- sh -c 'echo $$ is $PPID; exec sleep 0.8'\n".encode())
+    os.write(main, f"PS1='ready> '; {FLYBALL} run {' '.join(NOTHING)} -- sh -c 'echo $$ is $PPID; {waiting}'\n".encode())
     child, wrapper = map(int, re.search(r"(\d+) is (\d+)\r", read_until(main, r"\d+ is \d+\r")).groups())
     os.write(main, b"\x1a")
-    wait_for(lambda: state_of(child) == "T" and state_of(wrapper) == "T", "program and wrapper are stopped")
+    tap.eventually(lambda: state_of(child) == "T" and state_of(wrapper) == "T", "program and wrapper are stopped")
     os.write(main, b"fg; echo status $?\n")
+    release()
     text = read_until(main, r"status \d+\r\n")
     tap.contains(text, "status 0\r\n")
     tap.contains(text, ": exit 0, ")
     os.write(main, b"exit\n")
-    shell.wait(20)
+    shell.wait(tap.PATIENCE_S)
     os.close(main)
 
 
 def test_stop_sent_by_kill():
     # In a group of its own: the kernel keeps orphaned groups from stopping, and this test may lead one.
-    process = start(["sh", "-c", "echo $$; exec sleep 0.5"], process_group=0)
+    waiting, release = until_released("gone-on")
+    process = start(["sh", "-c", f"echo $$; {waiting}"], process_group=0)
     child = int(process.stdout.readline())
     os.kill(process.pid, signal.SIGTSTP)
-    wait_for(lambda: state_of(child) == "T" and state_of(process.pid) == "T", "both are stopped")
+    tap.eventually(lambda: state_of(child) == "T" and state_of(process.pid) == "T", "both are stopped")
     os.kill(process.pid, signal.SIGCONT)
-    wait_for(lambda: state_of(child) != "T", "the program goes on")
-    process.communicate(timeout=30)
+    tap.eventually(lambda: state_of(child) != "T", "the program goes on")
+    release()
+    process.communicate(timeout=tap.PATIENCE_S)
     tap.equal(process.returncode, 0)
 
 
@@ -298,15 +299,16 @@ def test_program_survives_a_killed_wrapper():
     process.stdout.readline()
     process.kill()
     process.wait()
-    wait_for(mark.exists, "the program has written its file")
+    tap.eventually(mark.exists, "the program has written its file")
 
 
 def test_what_the_program_left_behind_is_not_waited_for():
-    begin = time.monotonic()
-    process = start(["sh", "-c", "sleep 5 >/dev/null 2>&1 & exit 4"])
-    tap.equal(process.wait(30), 4)
-    if time.monotonic() - begin > 4:
-        raise AssertionError("waited for a process in the background")
+    process = start(["sh", "-c", "sleep 3600 >/dev/null 2>&1 & echo $!; exit 4"])
+    sleeping = int(process.stdout.readline())
+    try:
+        tap.equal(process.wait(tap.PATIENCE_S), 4)
+    finally:
+        os.kill(sleeping, signal.SIGKILL)
     process.communicate()
 
 
@@ -317,7 +319,7 @@ def test_disabled_takes_no_part():
         environment = {**CLEAN, "FLYBALL_DISABLE": "1", "FLYBALL_FORMAT": "broken"}
         process = subprocess.Popen([FLYBALL, "run", "--output", "x.json", "--", "sh", "-c", "echo $$; exit 5"], env=environment,
                                    cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        output, talk = process.communicate(timeout=30)
+        output, talk = process.communicate(timeout=tap.PATIENCE_S)
         tap.equal((process.returncode, output, talk), (5, f"{process.pid}\n", ""))
         tap.equal((HOME / "x.json").exists(), False)
         for program, status in ((["no-such-program"], 127), (["/"], 126)):
@@ -365,7 +367,7 @@ def test_report_of_emulated_gpus():
     result, report = report_of(["sh", "-c", "sleep 1.2; exit 2"], *GPUS)
     tap.equal((result.returncode, report["exit_status"], report["signal"]), (2, 2, None))
     tap.equal(report["command"], ["sh", "-c", "sleep 1.2; exit 2"])
-    tap.equal(1.2 <= report["time_s"] < 10, True, report["time_s"])
+    tap.equal(report["time_s"] >= 1.2, True, report["time_s"])
     tap.equal([device["kind"] for device in report["devices"]], ["GPU", "GPU"])
     for device in report["devices"]:
         tap.equal((device["source"], device["emulated"], device["counted"], device["counted_by"]), ("counter", True, True, None))
@@ -407,14 +409,14 @@ def test_plus_minus_follows_the_locale():
 def test_slow_driver_does_not_hold_the_program_up():
     need_emulator()
     script = HOME / "slow.faults"
-    script.write_text("call nvmlInit_v2 slow 1500ms\ncall nvmlInitWithFlags slow 1500ms\n")
+    script.write_text("call nvmlInit_v2 slow 6s\ncall nvmlInitWithFlags slow 6s\n")
     environment = {"FLYBALL_EMULATOR": f"gpus=1,model=a100,faults={script}", "FLYBALL_EMULATOR_STATE": str(HOME / "slow-driver")}
-    for patience, early in (("0.2", True), ("30", False)):
+    for patience, early in (("0.2", True), ("300", False)):
         begin = time.time()
-        result, report = report_of([sys.executable, "-c", "import time; print(time.time(), flush=True); time.sleep(1.8)"], *GPUS,
+        result, report = report_of([sys.executable, "-c", f"import time; print(time.time(), flush=True); time.sleep({10 if early else 2})"], *GPUS,
                                    "--start-within", patience, environment=environment)
         started_s = float(result.stdout) - begin
-        tap.equal((result.returncode, started_s < 1.2), (0, early), f"{patience}: started after {started_s} s")
+        tap.equal((result.returncode, started_s < 5), (0, early), f"{patience}: started after {started_s} s")
         tap.equal(report["unmeasured_s"] > 0.5, early, report["unmeasured_s"])
         tap.equal("are not measured" in result.stderr.decode(), early)
         tap.equal(report["devices"][0]["energy_j"] > 0, True)
@@ -426,16 +428,14 @@ def test_driver_that_never_answers():
     if "thread" in tap.sanitizers(FLYBALL):
         raise tap.Skip("its sanitizer keeps signals back until calls return")
     for number, (faults, words) in enumerate((
-        (("call nvmlInit_v2 slow 100s", "call nvmlInitWithFlags slow 100s"), "could not be opened while the program ran"),
-        (("at 0.5s slow 100s",), "did not answer after the program had ended"),
+        (("call nvmlInit_v2 slow 3600s", "call nvmlInitWithFlags slow 3600s"), "could not be opened while the program ran"),
+        (("at 0.5s slow 3600s",), "did not answer after the program had ended"),
     )):
         script = HOME / f"hang{number}.faults"
         script.write_text("\n".join(faults) + "\n")
         environment = {"FLYBALL_EMULATOR": f"gpus=1,model=a100,faults={script}", "FLYBALL_EMULATOR_STATE": str(HOME / f"hang{number}")}
-        begin = time.monotonic()
         result = run(["sh", "-c", "sleep 0.7; echo out; exit 5"], *GPUS, "--start-within", "0.4", environment=environment)
         tap.equal((result.returncode, result.stdout), (5, b"out\n"), result.stderr)
-        tap.equal(time.monotonic() - begin < 10, True)
         tap.contains(result.stderr.decode(), words)
 
 

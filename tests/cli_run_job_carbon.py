@@ -46,7 +46,7 @@ def run(*options, job="job", steps=FEW, env=None):
     path = HOME / "report.json"
     path.unlink(missing_ok=True)
     result = subprocess.run([FLYBALL, "run", "--job", job, "-i", "0", *WHERE, *OPTIONS, "--output", str(path), *options, "--", "sh", "-c", script(steps)],
-                            env={**CLEAN, "XDG_STATE_HOME": str(STATE), **(env or {})}, cwd=HOME, capture_output=True, text=True, timeout=120,
+                            env={**CLEAN, "XDG_STATE_HOME": str(STATE), **(env or {})}, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S,
                             check=False)
     tap.equal(result.returncode, 0, result.stderr)
     return result, json.loads(path.read_text())
@@ -133,7 +133,7 @@ def test_grams_on_record():
         tap.contains(told.stderr, "account of energy: ")
         tap.equal(len(accounts()), 2)
         plain = subprocess.run([FLYBALL, "run", "--job", "job", *definition, "--", "echo", "{batch_size}"], cwd=HOME, text=True,
-                               env={**CLEAN, "XDG_STATE_HOME": str(STATE), "FLYBALL_DISABLE": "1"}, capture_output=True, timeout=60, check=False)
+                               env={**CLEAN, "XDG_STATE_HOME": str(STATE), "FLYBALL_DISABLE": "1"}, capture_output=True, timeout=tap.PATIENCE_S, check=False)
         tap.equal((plain.returncode, plain.stdout, len(accounts())), (0, "256\n", 2), plain.stderr)
     tap.equal([round(ended["reference_per_kwh"]) for ended in events("ended")], [300, 300])
 

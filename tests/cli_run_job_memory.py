@@ -58,7 +58,7 @@ def tries():
 
 def run(script, *options, **keywords):
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **keywords}
-    result = subprocess.run(command(script, *options), env=environment(), cwd=HOME, text=True, timeout=120, check=False, **streams)
+    result = subprocess.run(command(script, *options), env=environment(), cwd=HOME, text=True, timeout=tap.PATIENCE_S, check=False, **streams)
     return result, tries()
 
 
@@ -148,7 +148,7 @@ def test_host_memory():
 root, counts = {str(ROOT)!r}, {str(counts)!r}
 os.makedirs(f"{{root}}/proc/{{os.getpid()}}")
 open(f"{{root}}/proc/{{os.getpid()}}/cgroup", "w").write("0::/job\\n")
-time.sleep(1.2)
+time.sleep(4)
 open(counts, "w").write("oom 5\\noom_kill 4\\n")
 """
     kernel = "host memory: the kernel killed a process in its cgroup for want of it, "

@@ -36,7 +36,7 @@ def run(*words, definition=tuple(DEFINITION), options=()):
     path.unlink(missing_ok=True)
     command = [FLYBALL, "run", "--job", "job", "-i", "0", *WHERE, *definition, *options, "--output", str(path), "--", sys.executable, TRAINER,
                "{batch_size}", *words]
-    result = subprocess.run(command, env=environment(), cwd=HOME, capture_output=True, text=True, timeout=120, check=False)
+    result = subprocess.run(command, env=environment(), cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
     document = json.loads(path.read_text()) if path.exists() else None
     return result, document and document["recurrence"]
 
@@ -105,7 +105,7 @@ def test_directories():
         out.unlink(missing_ok=True)
         subprocess.run([FLYBALL, "run", "--job", "job", "-i", "0", *WHERE, *DEFINITION, *words, "--", "sh", "-c", script, "sh", "{try_directory}", out,
                         str(len(list(HOME.glob("flyball-tries/job/*"))))],
-                       env={**environment(), "FLYBALL_RUN_ID": run}, cwd=HOME, stdout=subprocess.DEVNULL, timeout=120, check=False)
+                       env={**environment(), "FLYBALL_RUN_ID": run}, cwd=HOME, stdout=subprocess.DEVNULL, timeout=tap.PATIENCE_S, check=False)
         lines = [line.split() for line in out.read_text().splitlines()]
         tap.equal([argument == variable for argument, variable in lines], [True] * len(lines), lines)
         return [pathlib.Path(argument) for argument, _ in lines]

@@ -15,7 +15,7 @@ NOTHING = ["--nvml", str(HOME / "none.so"), "--amdsmi", str(HOME / "none.so"), "
 
 def refused(words, status, piece):
     """The command says why, and the program never starts."""
-    result = subprocess.run([FLYBALL, *words, "--", "sh", "-c", "echo started >&2"], env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=60,
+    result = subprocess.run([FLYBALL, *words, "--", "sh", "-c", "echo started >&2"], env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S,
                             check=False)
     tap.equal((result.returncode, "started" in result.stderr), (status, False), f"{words} {result.stderr}")
     tap.contains(result.stderr, piece, words)

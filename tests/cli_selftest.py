@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import tap
 
@@ -121,7 +120,9 @@ def test_a_machine_that_is_at_work():
     state = {"FLYBALL_EMULATOR_STATE": str(HOME / "busy"), "FLYBALL_EMULATOR": "gpus=1,model=a100,noise-w=1"}
     with tap.Program([EMULATOR / "flyball-emulator", "train", "--epochs", "1000", "--state", str(HOME / "busy")],
                      env={**CLEAN, **state}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as training:
-        time.sleep(1.5)
+        shown = [EMULATOR / "flyball-emulator", "show", "--json", "--state", str(HOME / "busy")]
+        tap.eventually(lambda: any(gpu["utilization"] > 0.5 and gpu["true_power_w"] > 100
+                                   for gpu in json.loads(tap.run(shown, env={**CLEAN, **state}).stdout or '{"gpus": []}')["gpus"]), "it is at work")
         device = report("--load", "none", **state)["devices"][0]
         running = training.poll() is None
         training.kill()
@@ -198,9 +199,11 @@ def test_interruption():
     environment = {**CLEAN, "FLYBALL_EMULATOR_STATE": str(HOME / "interrupted"), "FLYBALL_EMULATOR": "gpus=1"}
     with tap.Program([FLYBALL, "selftest", *EMULATED, "--duration=600", "--output=never.json"], env=environment,
                      cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(0.7)
+        status = pathlib.Path(f"/proc/{process.pid}/status")
+        # While it measures it keeps signals back, to look at them itself.
+        tap.eventually(lambda: int(re.search(r"^SigBlk:\s*(\w+)", status.read_text(), re.MULTILINE)[1], 16) >> signal.SIGINT - 1 & 1, "it measures")
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=tap.PATIENCE_S)
     tap.equal((process.returncode, out, (HOME / "never.json").exists()), (130, "", False), err)
     tap.contains(err, "interrupted; nothing is reported")
 

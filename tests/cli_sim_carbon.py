@@ -41,7 +41,7 @@ def series(days=12, step=3600, seed=1, column="g_per_kwh", least=40):
 
 
 def carbon(box, *arguments, profile="profile.csv"):
-    return tap.run([FLYBALL, "sim", "carbon", f"--profile={profile}", *arguments], cwd=box.path, env=CLEAN, timeout=300)
+    return tap.run([FLYBALL, "sim", "carbon", f"--profile={profile}", *arguments], cwd=box.path, env=CLEAN, timeout=tap.PATIENCE_S)
 
 
 def document(box, *arguments, **options):

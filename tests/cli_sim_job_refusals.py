@@ -192,7 +192,7 @@ def test_killed_run_leaves_what_stood_there():
         process = subprocess.Popen(command, cwd=box.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         time.sleep(0.2)
         process.send_signal(number)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=tap.PATIENCE_S)
         tap.equal((process.returncode, output), (-number, b""))
         tap.equal((box.out / "tries.csv").read_text(), "what stood there\n")
 

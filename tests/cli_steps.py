@@ -60,7 +60,7 @@ def run(program, *options, around=(), environment=None):
     """The finished process, and what the report says of tuning."""
     (HOME / "report.json").unlink(missing_ok=True)
     result = subprocess.run([*around, *command(program, *options)], env={**CLEAN, **(environment or {})}, cwd=HOME, capture_output=True, text=True,
-                            timeout=60, check=False)
+                            timeout=tap.PATIENCE_S, check=False)
     return result, json.loads((HOME / "report.json").read_text())["tune"]
 
 

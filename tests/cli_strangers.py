@@ -304,7 +304,7 @@ def test_who_never_answers():
             wait_for(lambda: any(b"behalf" in path.read_bytes() for path in helpers(process.pid)), "he is asked")
             for path in helpers(process.pid):
                 kill_program(int(path.parent.name))
-            tap.contains(process.communicate(timeout=30)[1], "no answer came")
+            tap.contains(process.communicate(timeout=tap.PATIENCE_S)[1], "no answer came")
             tap.equal((process.returncode, limits(), entries()), (77, [250], []))
         clean_up()
 

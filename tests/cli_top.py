@@ -161,7 +161,7 @@ def test_as_tmux_shows_it():
         return tap.run([tmux, "-f", "/dev/null", "-S", str(HOME / "tmux"), *arguments], env=environment)
 
     def capture(*pieces):
-        end = time.monotonic() + 60
+        end = time.monotonic() + tap.PATIENCE_S
         while time.monotonic() < end:
             shown = control("capture-pane", "-p").stdout
             if all(piece in shown for piece in pieces):
@@ -196,7 +196,7 @@ def test_as_tmux_shows_it():
             control("send-keys", "s")
             capture("most energy first")
             control("send-keys", "q")
-            end = time.monotonic() + 60
+            end = time.monotonic() + tap.PATIENCE_S
             while control("has-session").returncode == 0:
                 tap.equal(time.monotonic() < end, True, "q does not end it")
                 time.sleep(0.05)

@@ -18,7 +18,6 @@ EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
 # A step of 8 ms at full clock that wants most of what the board gives.
 STEPS = ["--sample-ms", "0.01", "--step-ms", "5.5", "--batch-size", "256"]
 CEILINGS = list(range(1410, 569, -60))
-BACK_S = 10.0
 
 
 def train(steps):
@@ -41,7 +40,7 @@ def said():
 def tuned(steps, *options, knob="clock"):
     """The result and the report of a run, after which all is as it was."""
     result = subprocess.run(command(train(steps), *options, knob=knob), env=CLEAN, cwd=HOME, capture_output=True, text=True,
-                            timeout=300, check=False)
+                            timeout=tap.PATIENCE_S, check=False)
     tap.equal((result.returncode, ceiling(), limits()), (0, None, [DEFAULT_W]), result.stderr)
     return result, said()
 
@@ -52,7 +51,7 @@ def tuning(program, *options, knob="clock"):
     with tap.Program(command(program, *options, knob=knob), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                      text=True) as process:
         try:
-            wait_for(lambda: ceiling() is not None, "a ceiling is tried", 60)
+            wait_for(lambda: ceiling() is not None, "a ceiling is tried")
             yield process
         finally:
             process.kill()
@@ -80,8 +79,8 @@ def test_killed_in_the_search():
     with machine(*EXACT, gpus=1), tuning(train(3000)) as process:
         guard = guard_of(process)
         process.kill()
-        wait_for(lambda: ceiling() is None, "the ceiling is lifted", BACK_S)
-        wait_for(lambda: gone(guard), "the guard is gone", BACK_S)
+        wait_for(lambda: ceiling() is None, "the ceiling is lifted")
+        wait_for(lambda: gone(guard), "the guard is gone")
         tap.equal(ceiling(), None)
 
 
@@ -126,9 +125,9 @@ def test_both_killed():
                 process.kill()
                 process.wait()
                 if not guarded:
-                    wait_for(lambda: gone(guard), "the guard is gone", BACK_S)
+                    wait_for(lambda: gone(guard), "the guard is gone")
                     power("restore")
-                wait_for(lambda: (ceiling(), limits(), entries()) == (None, [390], []), "both are back", BACK_S)
+                wait_for(lambda: (ceiling(), limits(), entries()) == (None, [390], []), "both are back")
 
 
 def test_clock_where_limits_may_not_be_set():
@@ -136,7 +135,7 @@ def test_clock_where_limits_may_not_be_set():
     script.write_text("call nvmlDeviceSetPowerManagementLimit no-permission\n")
     with machine(*EXACT, "--faults", str(script), gpus=1):
         result = subprocess.run(command(train(500), "--objective", "energy", knob="auto"), env=CLEAN, cwd=HOME, capture_output=True,
-                                text=True, timeout=120, check=False)
+                                text=True, timeout=tap.PATIENCE_S, check=False)
         report = said()
         tap.equal((result.returncode, ceiling(), limits(), report["knob"]), (0, None, [DEFAULT_W], "clock"), result.stderr)
         tap.contains(report["knob_note"], "the power limit may not be set (")
@@ -148,7 +147,7 @@ def test_clock_where_limits_may_not_be_set():
 
 def test_needs_tune():
     result = subprocess.run([FLYBALL, "run", "--knob", "clock", "--", "true"], env=CLEAN, cwd=HOME, capture_output=True, text=True,
-                            timeout=30, check=False)
+                            timeout=tap.PATIENCE_S, check=False)
     tap.equal(result.returncode, 64, result.stderr)
     tap.contains(result.stderr, "--knob is about --tune")
 

@@ -17,7 +17,6 @@ EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
 # A step of 8 ms at full clock that wants most of what the board gives.
 STEPS = ["--sample-ms", "0.01", "--step-ms", "5.5", "--batch-size", "256"]
 PROFILES = ["none", "MAX_P", "MAX_Q", "COMPUTE", "MEMORY_BOUND", "LLM_TRAINING", "HPC", "TRAINING"]
-BACK_S = 10.0
 
 
 def train(steps):
@@ -39,7 +38,7 @@ def said():
 
 def tuned(steps, *options):
     """The result and the report of a run, after which all is as it was."""
-    result = subprocess.run(command(train(steps), *options), env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=300, check=False)
+    result = subprocess.run(command(train(steps), *options), env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
     tap.equal((result.returncode, requested(), entries()), (0, [], []), result.stderr)
     return result, said()
 
@@ -49,7 +48,7 @@ def tuning(program, *options):
     """A run that has requested its first profile."""
     with tap.Program(command(program, *options), env=CLEAN, cwd=HOME, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            wait_for(lambda: requested() not in ([], ["HPC", "TRAINING"]), "a profile is tried", 60)
+            wait_for(lambda: requested() not in ([], ["HPC", "TRAINING"]), "a profile is tried")
             yield process
         finally:
             process.kill()
@@ -84,9 +83,9 @@ def test_killed_in_the_search():
                 process.kill()
                 process.wait()
                 if not guarded:
-                    wait_for(lambda: gone(guard), "the guard is gone", BACK_S)
+                    wait_for(lambda: gone(guard), "the guard is gone")
                     power("restore")
-                wait_for(lambda: (requested(), entries()) == (["HPC", "TRAINING"], []), "the profiles are back", BACK_S)
+                wait_for(lambda: (requested(), entries()) == (["HPC", "TRAINING"], []), "the profiles are back")
 
 
 def test_another_program_requests():
@@ -101,14 +100,14 @@ def test_another_program_requests():
 def test_older_boards():
     """The program runs as it is, and the report says why nothing was tuned."""
     with machine(*EXACT, gpus=1):
-        result = subprocess.run(command(train(50)), env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=60, check=False)
+        result = subprocess.run(command(train(50)), env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
         tap.equal((result.returncode, said()["state"]), (0, "off"), result.stderr)
         tap.contains(result.stderr, "tuning off: GPU 0 has no workload power profiles")
 
 
 def test_not_along_the_grid():
     result = subprocess.run(command(["true"], "--carbon", "gb:national", "--epochs", "3"), env=CLEAN, cwd=HOME, capture_output=True,
-                            text=True, timeout=60, check=False)
+                            text=True, timeout=tap.PATIENCE_S, check=False)
     tap.equal(result.returncode, 64, result.stderr)
     tap.contains(result.stderr, "leave --knob power")
 

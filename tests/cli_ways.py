@@ -8,7 +8,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import tap
 from power_machine import CLEAN, DEFAULT_W, EMULATOR, HOME, command, ended, entries, limits, rows_of, wait_for
@@ -85,10 +84,8 @@ def test_commands_that_fail():
             ("", 77, ("has no table 'set_power_limit'",)),
         ):
             ways = commands_file(text + "\n")
-            begin = time.monotonic()
             result = power("set", 150, "--require", "--", "sh", "-c", "echo started", environment=ways)
             tap.equal((result.returncode, result.stdout, limits()), (status, "", [DEFAULT_W]), (text, result.stderr))
-            tap.equal(time.monotonic() - begin < 20, True, text)
             for piece in pieces:
                 tap.contains(result.stderr, piece, text)
             tap.equal(entries(), [], text)

@@ -101,7 +101,7 @@ def test_a_daemon_that_fails():
                 wait_for(lambda: len([line for line in running.requests if "400000" in line]) >= 1, "it is asked for what stood before")
                 running.mood = None  # it is well again: the session or its guard gets through
                 tap.equal(ended(process)[0], status, mood)
-                wait_for(lambda: not os.path.exists(f"/proc/{guard}"), "the guard has ended", 30)
+                wait_for(lambda: not os.path.exists(f"/proc/{guard}"), "the guard has ended")
             else:
                 result = ended(process)
                 tap.equal((result[0], result[1]), (status, ""), (mood, result[2]))

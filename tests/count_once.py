@@ -69,7 +69,7 @@ def true_energies(shown):
 def run_all(commands, environments):
     processes = [subprocess.Popen(command, env=environment, cwd=HOME) for command, environment in zip(commands, environments)]
     for process in processes:
-        tap.equal(process.wait(60), 0)
+        tap.equal(process.wait(tap.PATIENCE_S), 0)
 
 
 def tallied(*arguments):

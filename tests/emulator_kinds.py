@@ -16,7 +16,7 @@ import tap
 FLYBALL = pathlib.Path(sys.argv[1]).resolve()
 EMULATOR = FLYBALL.parent / "emulator" / "flyball-emulator"
 SANITIZED = bool(tap.sanitizers(FLYBALL))
-PATIENCE_S = 60
+PATIENCE_S = tap.PATIENCE_S
 HOME = tempfile.TemporaryDirectory()
 os.environ["FLYBALL_EMULATOR_STATE"] = str(pathlib.Path(HOME.name) / "state")
 os.environ.pop("FLYBALL_EMULATOR", None)

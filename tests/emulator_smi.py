@@ -229,7 +229,7 @@ def test_prologue_and_epilogue():
         tap.equal(set_up.stdout.count('Applications clocks set to "(MEM 2619, SM 1980)"'), 3)
         tap.equal(query("power.limit,persistence_mode", "noheader", "nounits"), ["700.00, Enabled"] * 3)
         left = subprocess.Popen([EMULATOR, "train", "--gpu=0,2", "--epochs=100000", "--memory-gib=3"], stdout=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + tap.PATIENCE_S
         while len(query("index", "noheader")) == 3 and time.monotonic() < deadline:
             apps = ask("--query-compute-apps=pid,used_memory,gpu_uuid", "--format=csv")
             if len(apps) == 3:
@@ -238,7 +238,7 @@ def test_prologue_and_epilogue():
         tap.equal(apps, ["pid, used_gpu_memory [MiB], gpu_uuid"] + [f"{left.pid}, 3072 MiB, {uuid}" for uuid in (uuids()[0], uuids()[2])])
         cleaned = tap.run(["sh", "-c", EPILOGUE], env=path)
         tap.equal(cleaned.returncode, 0, cleaned.stdout + cleaned.stderr)
-        tap.equal(left.wait(timeout=20), -signal.SIGKILL)
+        tap.equal(left.wait(timeout=tap.PATIENCE_S), -signal.SIGKILL)
         tap.contains(cleaned.stdout, "Set compute mode to DEFAULT for GPU")
     finally:
         emulator("stop")

@@ -25,7 +25,7 @@ TRAIN = "for metric in 0.5 0.95; do sleep 0.05; echo acc=$metric; done"
 
 
 def flyball(*words, program=FLYBALL):
-    result = subprocess.run([program, *map(str, words)], env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run([program, *map(str, words)], env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
     tap.equal(result.returncode, 0, (words, result.stderr))
     return result
 

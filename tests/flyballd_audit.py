@@ -100,7 +100,7 @@ def test_what_was_left_is_put_back():
             repair = awaited("repair")[0]
             tap.equal(repair["outcome"], "done")
             tap.contains(repair["why"], "left at 240 W by 'flyballd'")
-            power_machine.back_within([DEFAULT_W, DEFAULT_W], "the next daemon puts back", 30)
+            power_machine.back_within([DEFAULT_W, DEFAULT_W], "the next daemon puts back")
             daemon.said("it was lost")
     node_machine.clean()
 

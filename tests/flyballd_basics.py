@@ -206,7 +206,7 @@ def test_who_may_not():
 CONTAINED = """
 import http.client, json, socket, sys
 def ask(method, path, body=None):
-    connection = http.client.HTTPConnection("localhost", timeout=60)
+    connection = http.client.HTTPConnection("localhost", timeout=300)
     connection.sock = socket.socket(socket.AF_UNIX)
     connection.sock.connect(sys.argv[1])
     connection.request(method, path, body)

@@ -110,7 +110,7 @@ def test_the_other_is_leased():
         lease_from_grant_to_end(daemon)
         with holder():
             tap.equal(power_machine.limits(), [DEFAULT_W, 230])
-        power_machine.back_within([DEFAULT_W, DEFAULT_W], "the holder has ended", 30)
+        power_machine.back_within([DEFAULT_W, DEFAULT_W], "the holder has ended")
         # Of GPU 0 the caller is told, and the lease has ended.
         status, _, body = daemon.ask("POST", "/v1/leases", {"gpus": ["0"], "power_limit_w": 250})
         tap.equal((status >= 400, body["error"]["code"]), (True, "FLY_EUNSURE"), str(body))
@@ -133,7 +133,7 @@ def test_daemon_is_killed_and_comes_back():
             with holder():
                 tap.equal(power_machine.limits(), [DEFAULT_W, 230])
                 power_machine.kill_program(daemon.process.pid)
-                power_machine.back_within([DEFAULT_W, DEFAULT_W], "the guard has put GPU 1 back", 30)
+                power_machine.back_within([DEFAULT_W, DEFAULT_W], "the guard has put GPU 1 back")
                 daemon.process.wait()
         with node_machine.daemon(settings=SETTINGS, environment=systemd.environment) as daemon:
             until(lambda: answers(daemon).get(1), "GPU 1 answers")
@@ -145,7 +145,7 @@ def test_daemon_is_killed_and_comes_back():
                 power_machine.kill_both(daemon.process)
                 tap.equal(power_machine.limits(), [DEFAULT_W, 230])
         with node_machine.daemon(settings=SETTINGS) as daemon:
-            power_machine.back_within([DEFAULT_W, DEFAULT_W], "the next daemon has put GPU 1 back", 30)
+            power_machine.back_within([DEFAULT_W, DEFAULT_W], "the next daemon has put GPU 1 back")
             with holder():
                 power_machine.kill_both(daemon.process)
             result = node_machine.run("restore", f"--config={node_machine.CONFIG}")

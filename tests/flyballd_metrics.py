@@ -241,7 +241,7 @@ def test_promtool():
             ready(daemon)
             until(lambda: figure(scrape(daemon), "flyball_dram_energy_joules_total") is not None, "the memory's meter")
             text = text_of(daemon)
-            result = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=60, check=False)
+            result = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
             tap.equal((result.returncode, result.stdout + result.stderr), (0, ""), text)
 
 

@@ -105,7 +105,7 @@ def test_issued():
     with power_machine.machine(gpus=1), node_machine.daemon(settings={"server": {"signing_key": key}}, rules="") as daemon:
         def issue(*more):
             return subprocess.run([power_machine.FLYBALL, "token", "issue", f"--signing-key={key}", *more], env=power_machine.CLEAN,
-                                  capture_output=True, text=True, timeout=60, check=False)
+                                  capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
         for expires in ("1h", "7d", "never", "0"):
             made = issue("--user=bob", "--scope=gpu-read,gpu-control", f"--expires={expires}")
             tap.equal(made.returncode, 0, made.stderr)
@@ -133,7 +133,7 @@ def test_issued():
             result = node_machine.run(f"--config={node_machine.CONFIG}")
             tap.equal((result.returncode != 0, reason in result.stderr), (True, True), result.stderr)
             issued = subprocess.run([power_machine.FLYBALL, "token", "issue", f"--signing-key={power_machine.HOME / 'signing.key'}", "--user=bob"],
-                                    env=power_machine.CLEAN, capture_output=True, text=True, timeout=60, check=False)
+                                    env=power_machine.CLEAN, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
             tap.equal((issued.returncode != 0, issued.stdout, reason in issued.stderr), (True, "", True), issued.stderr)
     # Bytes that are no text count all, also one that looks like the newline of an editor.
     with power_machine.machine(gpus=1), node_machine.daemon(settings={"server": {"signing_key": write_key(bytes(range(31)) + b"\n")}}, rules="") as daemon:
@@ -147,7 +147,7 @@ def test_tokens_of_the_file():
     made = {}
     for scope in ("read", "train"):
         made[scope] = subprocess.run([power_machine.FLYBALL, "token", scope, f"--scope={scope}", f"--tokens={tokens}"], env=power_machine.CLEAN,
-                                     capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+                                     capture_output=True, text=True, timeout=tap.PATIENCE_S, check=True).stdout.strip()
     for key in (None, write_key()):
         with power_machine.machine(gpus=1), node_machine.daemon(settings={"server": {"tokens": tokens, "signing_key": key}}, rules="") as daemon:
             for scope, status in (("read", 403), ("train", 200)):
@@ -186,7 +186,7 @@ def test_closed():
     power_machine.HOME.chmod(0o711)
     tokens = power_machine.HOME / "tokens"
     reader = subprocess.run([power_machine.FLYBALL, "token", "prometheus", "--scope=read", f"--tokens={tokens}"], env=power_machine.CLEAN,
-                            capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+                            capture_output=True, text=True, timeout=tap.PATIENCE_S, check=True).stdout.strip()
     rights = node_machine.USUAL["rights"]
     settings = {"server": {"tokens": tokens, "socket_mode": "0666"}, "rights": {**rights, "closed": "yes"}}
     figures = ("/metrics", "/v1/gpus", "/v1/usage", "/gpu/get_power", "/gpu/stream_power", "/v1/stream", "/cpu/get_power", "/cpu/stream_power")

@@ -213,7 +213,7 @@ def test_who_may_read():
         statuses = {}
         for path in ("/v1/gpus", "/v1/usage"):
             with contextlib.suppress(urllib.error.HTTPError):
-                urllib.request.urlopen(daemon.url + path, timeout=30)
+                urllib.request.urlopen(daemon.url + path, timeout=tap.PATIENCE_S)
                 raise AssertionError(f"{path} is open to all")
             statuses[path] = daemon.ask("GET", path)[0]
         tap.equal(statuses["/v1/usage"], statuses["/v1/gpus"])

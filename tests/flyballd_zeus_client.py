@@ -67,7 +67,7 @@ def see(environment):
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     line = process.stdout.readline()
     limits = power_machine.limits()
-    _, talk = process.communicate("\n", timeout=60)
+    _, talk = process.communicate("\n", timeout=tap.PATIENCE_S)
     tap.equal(process.returncode, 0, talk)
     return json.loads(line), limits
 

@@ -19,7 +19,7 @@ def test_over_a_server():
         for name in TESTS:
             environment = {**os.environ, **sanitizer, "FLYBALL_TEST_STORE": server.address()}
             environment.pop("CMOCKA_MESSAGE_OUTPUT", None)
-            result = tap.run([BUILD / name], env=environment, timeout=250)
+            result = tap.run([BUILD / name], env=environment, timeout=tap.PATIENCE_S)
             talk = result.stdout + result.stderr
             tap.equal(result.returncode, 0, name + "\n" + talk)
             tap.contains(talk, "PASSED", name)

@@ -122,7 +122,7 @@ class World:
         return self
 
     def __exit__(self, *_):
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=tap.PATIENCE_S)
 
     def ask(self, call, **members):
         self.process.stdin.write(json.dumps({"call": call, "job": self.job, **members}) + "\n")

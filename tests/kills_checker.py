@@ -49,7 +49,7 @@ def truth():
         store = str(HOME / "store.sqlite")
         for name in ("one", "two"):
             program = train(name, store, 4, 6)
-            _, talk = program.communicate(timeout=120)
+            _, talk = program.communicate(timeout=tap.PATIENCE_S)
             tap.equal((program.returncode, talk), (0, ""))
         made["text"] = export(store)
         made["clients"] = [kills_trainer.pairs(HOME / name) for name in ("one", "two")]
@@ -276,13 +276,13 @@ def test_a_program_that_is_killed_goes_on():
     store, path = str(HOME / "killed.sqlite"), HOME / "killed"
     for stage in range(1, 6):
         program = train("killed", store, 5, 4)
-        end = time.monotonic() + 60
+        end = time.monotonic() + tap.PATIENCE_S
         while program.poll() is None and len(kills_trainer.read_list(path)) < 12 * stage and time.monotonic() < end:
             time.sleep(0.001)
         program.kill()
         program.communicate()
     program = train("killed", store, 5, 4)
-    _, talk = program.communicate(timeout=120)
+    _, talk = program.communicate(timeout=tap.PATIENCE_S)
     tap.equal((program.returncode, talk), (0, ""))
     tap.equal(sum("start" in line for line in kills_trainer.read_list(path)) > 1, True)
     tap.equal(kills_log.faults(kills_log.parse(export(store)), [kills_trainer.pairs(path)]), [])

@@ -10,7 +10,7 @@
 enum { LEASE_LIMIT = QUANTITY_BIT(QUANTITY_POWER_LIMIT), LEASE_CLOCK = QUANTITY_BIT(QUANTITY_CLOCK_CEILING) };
 
 /* For how long a test waits for what must happen; the machine may be busy. */
-static const double lease_patience_s = 20;
+static const double lease_patience_s = 60;
 
 struct lease_scene {
     struct knob_machine machine;

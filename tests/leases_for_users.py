@@ -82,7 +82,7 @@ def user_session(*arguments):
 
 
 def close(session):
-    session.wait(timeout=60)
+    session.wait(timeout=tap.PATIENCE_S)
     session.stdout.close()
     session.stderr.close()
 
@@ -170,7 +170,7 @@ def test_who_is_refused():
 def doctor(environment):
     """What flyball doctor says to the user about limits, and what would change it."""
     result = subprocess.run([FLYBALL, "doctor", "nvidia", "--format", "json", *WHERE], env={**CLEAN, **environment}, cwd=HOME, capture_output=True,
-                            text=True, timeout=60, check=False, **USER)
+                            text=True, timeout=tap.PATIENCE_S, check=False, **USER)
     tap.equal(result.returncode, 0, result.stderr)
     return next((row["finding"], row["remedy"] or "") for row in json.loads(result.stdout)["rows"] if row["state"] == "settable")
 
@@ -341,7 +341,7 @@ def test_python():
     for program in (TUNER, SESSION):
         with leased("--ideal", "--counter-period-ms", "0", "--settle-ms", "0.001", gpus=1):
             emulator("set", "--load-w", 300)
-            result = subprocess.run(["python3", "-c", program], env=environment, cwd=place, capture_output=True, text=True, timeout=120,
+            result = subprocess.run(["python3", "-c", program], env=environment, cwd=place, capture_output=True, text=True, timeout=tap.PATIENCE_S,
                                     check=False, **USER)
             tap.equal((result.returncode, result.stdout), (0, "200.0\n"), result.stderr)
             back("the program has ended")
@@ -358,7 +358,7 @@ def test_usual_place():
     with leased(gpus=1):
         words = [FLYBALL, "power", "set", "150", "--require", *WHERE, "--", str(EMULATOR), "show", "--json"]
         result = subprocess.run(["unshare", "-m", "bash", "-c", USUAL, "bash", str(SOCKET), str(NOBODY), *words], env=CLEAN, cwd=HOME,
-                                capture_output=True, text=True, timeout=60, check=False)
+                                capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
         tap.equal(result.returncode, 0, result.stderr)
         tap.equal(json.loads(result.stdout)["gpus"][0]["limit_w"], 150)
         tap.contains(result.stderr, "by the daemon at '/run/flyballd/flyballd.sock'")

@@ -27,7 +27,7 @@ def on_modules(*words, model="gh200"):
     """Runs a command on two such modules whose GPUs want 700 W."""
     command = [EMULATOR, "run", "--gpus=2", f"--model={model}", f"--load-w={GPU_W}", "--sensor=exact", "--noise-w=0", "--", "sh", "-c",
                'sleep 0.5; exec "$@"', "sh", FLYBALL, *words]
-    result = subprocess.run(command, env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run(command, env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
     tap.equal(result.returncode, 0, result.stderr)
     return result
 

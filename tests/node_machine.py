@@ -51,7 +51,7 @@ def write_config(settings=None, rules=OWN_RULE):
 
 def run(*arguments, **keywords):
     return subprocess.run([FLYBALLD, *map(str, arguments)], env=power_machine.CLEAN, cwd=power_machine.HOME, capture_output=True,
-                          text=True, timeout=60, check=False, **keywords)
+                          text=True, timeout=tap.PATIENCE_S, check=False, **keywords)
 
 
 class Daemon:

@@ -28,7 +28,7 @@ USER, PASSWORD = "flyball_test", "s3cret'pa%ss"
 QUOTED = "s3cret'pa%25ss"
 # What a server says that is still starting, stopping or gone.
 ROOM_MIB = 1024  # for a server's files, should they lie in memory
-PATIENCE_S = 60
+PATIENCE_S = tap.PATIENCE_S
 
 
 def binaries():

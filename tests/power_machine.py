@@ -35,13 +35,11 @@ CLEAN.update(HOME=str(HOME), XDG_RUNTIME_DIR=str(RUNTIME), FLYBALL_RUNTIME_DIR=s
 WHERE = ["--nvml", str(DRIVER), "--amdsmi", str(HOME / "none.so"), "--sysfs-root", str(HOME / "root")]
 # An A100: its default and highest limit, and its lowest.
 DEFAULT_W, LOWEST_W = 400, 100
-# Within which everything is turned back; a sanitizer takes its time.
 SANITIZED = any(mark in pathlib.Path(FLYBALL).read_bytes() for mark in (b"__asan_init", b"__tsan_init"))
-PROMISED_S = 5.0 if SANITIZED else 1.0
 
 
 def emulator(*arguments):
-    result = subprocess.run([EMULATOR, *map(str, arguments)], env=CLEAN, capture_output=True, text=True, timeout=60, check=False)
+    result = subprocess.run([EMULATOR, *map(str, arguments)], env=CLEAN, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
     tap.equal(result.returncode, 0, result.stderr)
     return result.stdout
 
@@ -81,7 +79,7 @@ def command(*arguments):
 
 def power(*arguments, environment=None, **keywords):
     return subprocess.run(command(*arguments), env={**CLEAN, **(environment or {})}, cwd=HOME, capture_output=True, text=True,
-                          timeout=60, check=False, **keywords)
+                          timeout=tap.PATIENCE_S, check=False, **keywords)
 
 
 def start(*arguments, **keywords):
@@ -105,7 +103,7 @@ def as_other_user():
     return user
 
 
-def wait_for(condition, what, seconds=60.0):
+def wait_for(condition, what, seconds=tap.PATIENCE_S):
     begin = time.monotonic()
     while time.monotonic() < begin + seconds:
         if condition():
@@ -114,8 +112,12 @@ def wait_for(condition, what, seconds=60.0):
     raise AssertionError(f"waited in vain for {seconds} s until {what}; limits {limits()}, journal {entries()}")
 
 
-def back_within(expected, what, seconds=PROMISED_S):
-    return wait_for(lambda: limits() == expected, what, seconds)
+def back_within(expected, what):
+    """How soon is the machine's; scripts/soak measures that."""
+    return wait_for(lambda: limits() == expected, what)
+
+
+HELD_UP = 20  # pauses of the training that no test makes
 
 
 def until_settled(tune, steps, tries=4):
@@ -125,6 +127,8 @@ def until_settled(tune, steps, tries=4):
         if report["state"] == "settled":
             return result, report
         steps *= 2
+    if report["pauses"] > HELD_UP:
+        raise tap.Skip(f"the machine held the training up {report['pauses']} times: too busy to find out what steps take")
     raise AssertionError(f"still {report['state']} after {steps // 2} steps: {report}\n{result.stderr}")
 
 
@@ -141,7 +145,7 @@ def guard_of(process):
 
 
 def ended(process):
-    output, talk = process.communicate(timeout=30)
+    output, talk = process.communicate(timeout=tap.PATIENCE_S)
     return process.returncode, output, talk
 
 

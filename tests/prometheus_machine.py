@@ -62,7 +62,7 @@ class Server:
             self.start()
         address = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
-            with urllib.request.urlopen(address, timeout=10) as got:
+            with urllib.request.urlopen(address, timeout=tap.PATIENCE_S) as got:
                 return json.load(got)["data"]
         except urllib.error.HTTPError as error:
             if error.code in (400, 422):

@@ -182,7 +182,7 @@ class Group:
     """torch.distributed for threads that each are a rank."""
 
     def __init__(self, ranks):
-        self.ranks, self.barrier, self.place = ranks, threading.Barrier(ranks, timeout=60), threading.local()
+        self.ranks, self.barrier, self.place = ranks, threading.Barrier(ranks, timeout=tap.PATIENCE_S), threading.local()
         self.values = [None] * ranks
         self.distributed_c10d = types.SimpleNamespace(_get_default_store=lambda: self)
         self.told, self.changed = {}, threading.Condition()
@@ -194,7 +194,7 @@ class Group:
 
     def get(self, key):
         with self.changed:
-            tap.equal(self.changed.wait_for(lambda: key in self.told, 60), True)
+            tap.equal(self.changed.wait_for(lambda: key in self.told, tap.PATIENCE_S), True)
             return self.told[key]
 
     def get_rank(self):

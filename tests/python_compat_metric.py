@@ -56,7 +56,7 @@ class Client(types.ModuleType):
 
     def wait(self, pushes):
         with self.changed:
-            tap.equal(self.changed.wait_for(lambda: len(self.pushed) >= pushes, 60), True)
+            tap.equal(self.changed.wait_for(lambda: len(self.pushed) >= pushes, tap.PATIENCE_S), True)
 
 
 @contextlib.contextmanager

@@ -73,7 +73,7 @@ def two_ranks(name, program, *arguments):
         for rank in range(2)
     ]
     try:
-        said = [process.communicate(timeout=240) for process in started]
+        said = [process.communicate(timeout=tap.PATIENCE_S) for process in started]
     finally:
         for process in started:
             process.kill()

@@ -25,7 +25,7 @@ EXAMPLES = ROOT / "examples" / "python"
 STANDINS = ROOT / "tests" / "python_standins"
 HOME = tempfile.TemporaryDirectory(prefix="flyball-examples-")
 DIFF_MAX = 10
-PATIENCE_S = 240
+PATIENCE_S = tap.PATIENCE_S
 EPOCH = re.compile(r"^epoch (\d+) accuracy ([\d.]+)$", re.MULTILINE)
 AGAIN, TRIES = 75, 6
 IDLE_W = 40  # of an emulated V100

@@ -434,7 +434,7 @@ def test_behind_a_shell():
     output = HOME / "report.json"
     (HOME / "train.py").write_text(TRAIN)
     done = subprocess.run([str(FLYBALL), "run", "--tune", *NO_GPU, "--output", str(output), "--", "sh", "-c", f"true; {sys.executable} train.py; true"],
-                          env={**CLEAN, "PYTHONPATH": str(PACKAGES / "old")}, cwd=HOME, capture_output=True, text=True, timeout=60, check=False)
+                          env={**CLEAN, "PYTHONPATH": str(PACKAGES / "old")}, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
     tap.equal(json.loads(output.read_text())["tune"]["steps"], 12, done.stderr)
 
 

@@ -22,7 +22,7 @@ class Joined:
     """Joins the ranks of this process, which are threads."""
 
     def __init__(self, ranks):
-        self.barrier, self.given, self.threads = threading.Barrier(ranks, timeout=60), {}, set()
+        self.barrier, self.given, self.threads = threading.Barrier(ranks, timeout=tap.PATIENCE_S), {}, set()
 
     def __call__(self, sums, maxima):
         me = threading.get_ident()
@@ -218,7 +218,7 @@ def test_real_torch():
         ranks_of = [subprocess.Popen([*command, str(rank), f"{place}/meet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                      env={**os.environ, "PYTHONPATH": str(PACKAGE)}) for rank in range(2)]
         try:
-            said = [process.communicate(timeout=120) for process in ranks_of]
+            said = [process.communicate(timeout=tap.PATIENCE_S) for process in ranks_of]
         finally:
             for process in ranks_of:
                 process.kill()

@@ -15,7 +15,6 @@ import weakref
 
 import tap
 from session_machine import (
-    BACK_S,
     back_within,
     DEFAULT_W,
     ends,
@@ -359,7 +358,7 @@ def test_ranks():
             thread.start()
         for thread in threads:
             thread.join()
-        back_within([DEFAULT_W] * 2, "both ranks are closed", BACK_S)
+        back_within([DEFAULT_W] * 2, "both ranks are closed")
         told(ends, [(1, "reached")])
     tap.equal(answers, [[(64, 32), "go on", "reached"]] * 2)
 

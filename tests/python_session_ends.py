@@ -14,7 +14,6 @@ import threading
 
 import tap
 from session_machine import (
-    BACK_S,
     back_within,
     BUILT,
     DEFAULT_W,
@@ -65,7 +64,7 @@ def test_interrupt_within_a_step():
                 tap.equal(attempt, 2)
             except KeyboardInterrupt:
                 tap.equal(attempt, 1)
-            back_within([DEFAULT_W], "Ctrl-C", BACK_S)
+            back_within([DEFAULT_W], "Ctrl-C")
         told(ends, [(1, "reached")])
 
 
@@ -201,7 +200,7 @@ def test_ends_of_the_interpreter():
             done = tap.run([sys.executable, "-c", BEGIN + ending])
             tap.equal((done.returncode, done.stdout), (status, ""), f"{name}: {done.stderr}")
             tap.equal([line for line in done.stderr.splitlines() if not line.startswith(("ZeroDivision", "Memory", "Keyboard")) and not line.startswith((" ", "Trace"))], [], name)
-            back_within([DEFAULT_W], name, BACK_S)
+            back_within([DEFAULT_W], name)
             tap.equal([told for _, told in ends()], outcome, name)
 
 

@@ -81,7 +81,7 @@ def run(program):
     """Runs a program in the first interpreter that has PyTorch."""
     for interpreter in (sys.executable, "/usr/bin/python3"):
         if os.path.exists(interpreter) and tap.run([interpreter, "-c", "import torch"]).returncode == 0:
-            return tap.run([interpreter, "-c", program], env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=240)
+            return tap.run([interpreter, "-c", program], env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=tap.PATIENCE_S)
     raise tap.Skip("there is no PyTorch (Debian: python3-torch)")
 
 

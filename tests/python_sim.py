@@ -38,7 +38,7 @@ ENDLESS = 10**9  # recurrences: far more than a test takes
 
 def told(command, *arguments):
     """The program's document."""
-    done = tap.run([FLYBALL, "sim", command, "--format=json", *arguments], cwd=BOX.path, env=CLEAN, timeout=300)
+    done = tap.run([FLYBALL, "sim", command, "--format=json", *arguments], cwd=BOX.path, env=CLEAN, timeout=tap.PATIENCE_S)
     tap.equal(done.returncode, 0, done.stderr)
     return json.loads(done.stdout)
 

@@ -42,7 +42,7 @@ def run_all(page, home):
                    "XDG_RUNTIME_DIR": f"{home}/runtime", "PATH": f"{FLYBALL.parent}:{EMULATOR}:{os.environ['PATH']}"}
     for directory in ("knobs", "runtime"):
         pathlib.Path(home, directory).mkdir(mode=0o700)
-    ran = subprocess.run(["sh", "-exc", "\n".join(commands(page))], cwd=home, env=environment, capture_output=True, text=True, timeout=240,
+    ran = subprocess.run(["sh", "-exc", "\n".join(commands(page))], cwd=home, env=environment, capture_output=True, text=True, timeout=tap.PATIENCE_S,
                          check=False)
     tap.equal(ran.returncode, 0, (page, ran.stderr))
     return ran.stderr

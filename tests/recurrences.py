@@ -18,7 +18,7 @@ import tap
 
 FLYBALL, ROOT = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 COUNT = 4
-PATIENCE_S = 120
+PATIENCE_S = tap.PATIENCE_S
 WORK = tempfile.TemporaryDirectory(prefix="flyball-recurrences-test-")
 HOME = pathlib.Path(WORK.name)
 ENVIRONMENT = {**os.environ, "BUILD_DIR": str(FLYBALL.parent), "FLYBALL_TEST_MARK": str(HOME)}

@@ -112,7 +112,7 @@ def test_run():
             result = subprocess.run(
                 [FLYBALL, "run", f"--job={name}", "-i", "0", *WHERE, f"--store={service.url}", *definition, f"--output={path}", "--tries=2", "--",
                  sys.executable, trainer, "{batch_size}", *words],
-                env=POWERED, cwd=HOME, capture_output=True, text=True, timeout=120, check=False)
+                env=POWERED, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
             said = json.loads(path.read_text())["recurrence"]
             ends = [attempt["end"] for attempt in said["tries"]]
             tap.equal(ends, ["crashed", "crashed"] if words else ["reached"], result.stderr)

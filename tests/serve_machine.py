@@ -22,7 +22,7 @@ import time
 import tap
 
 # For whatever has to happen at all, however busy the machine is.
-PATIENCE_S = 60
+PATIENCE_S = tap.PATIENCE_S
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("FLYBALL_", "XDG_", "NO_COLOR"))}
 
 

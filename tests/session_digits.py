@@ -19,7 +19,6 @@ STATE = HOME / "state-home"
 STORE = STATE / "flyball" / "store.sqlite"
 EXACT = ["--sensor", "exact", "--counter-period-ms", "0"]
 LINE = re.compile(r"trial (\d+): batch size (\d+), (\d+) epochs, (reached|stop|go on)(?:, (\d+) J in ([\d.]+) s)?(?:, at (\d+) W)?\n")
-BACK_S = 10.0
 
 
 def environment(**more):
@@ -30,7 +29,7 @@ def environment(**more):
 def digits(*arguments, **more):
     if not DIGITS.exists():
         raise tap.Skip("the example is not built")
-    return tap.run([DIGITS, *arguments], env=environment(**more), cwd=HOME, timeout=120)
+    return tap.run([DIGITS, *arguments], env=environment(**more), cwd=HOME, timeout=tap.PATIENCE_S)
 
 
 def rows(query):
@@ -63,7 +62,7 @@ def test_killed():
         wait_for(lambda: limits() != [DEFAULT_W], "a limit is set")
         process.send_signal(signal.SIGKILL)
         process.wait()
-        back_within([DEFAULT_W], "kill -9", BACK_S)
+        back_within([DEFAULT_W], "kill -9")
         ((trial,),) = rows("SELECT max(trial) FROM event")
         again = digits("3", FLYBALL_RUN_ID="killed")
     tap.equal(again.returncode, 0, again.stderr)

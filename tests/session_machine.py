@@ -33,7 +33,6 @@ sys.path.insert(0, str(PACKAGE))
 import flyball  # noqa: E402  (the package of the build, which the lines above lead to)
 
 EXACT = ["--sensor", "exact", "--counter-period-ms", "0", "--settle-ms", "0.001"]
-BACK_S = 10.0
 DELIVERS = "delivers"
 names = itertools.count(1)
 
@@ -51,7 +50,7 @@ def log_and_machine():
     forget()
     with machine(*EXACT, gpus=1):
         yield
-        back_within([DEFAULT_W], "all sessions are closed", BACK_S)
+        back_within([DEFAULT_W], "all sessions are closed")
 
 
 def session(job="job", **options):
@@ -79,7 +78,7 @@ def outcomes():
 def told(call, expected, context=""):
     """Fails unless the log tells that in the end: what a busy machine could not deliver in time, a later session does."""
     begin = time.monotonic()
-    while call() != expected and time.monotonic() < begin + 60:
+    while call() != expected and time.monotonic() < begin + tap.PATIENCE_S:
         if any((HOME / "state-home").rglob("*.calls")):
             with session(DELIVERS, leave_limits=True):
                 time.sleep(0.2)

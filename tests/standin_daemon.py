@@ -51,7 +51,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not kind or (which and self.command != which):
             return False
         if kind == "hang":
-            self.server.owner.closing.wait(30)
+            self.server.owner.closing.wait(3600)
         elif kind == "close":
             pass
         elif kind == "nonsense":

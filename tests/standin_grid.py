@@ -67,7 +67,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if mood is None or self.path.startswith("/wt/login"):
             return False
         if mood == "hang":
-            self.server.owner.closing.wait(30)
+            self.server.owner.closing.wait(3600)
             self.close_connection = True
         elif mood == "html":
             self.say(200, "<html><body>Sign in to the network</body></html>")

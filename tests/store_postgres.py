@@ -70,7 +70,7 @@ class Client:
         return answer
 
     def end(self):
-        _, talk = self.process.communicate(timeout=60)
+        _, talk = self.process.communicate(timeout=tap.PATIENCE_S)
         tap.equal((self.process.returncode, talk), (0, ""))
 
 
@@ -78,7 +78,7 @@ def run_contract(name):
     environment = {**os.environ, "FLYBALL_TEST_STORE": machine().address(),
                    "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
     environment.pop("CMOCKA_MESSAGE_OUTPUT", None)
-    result = tap.run([BUILD / name], env=environment, timeout=250)
+    result = tap.run([BUILD / name], env=environment, timeout=tap.PATIENCE_S)
     tap.equal(result.returncode, 0, result.stdout + result.stderr)
     tap.equal("PASSED" in result.stdout + result.stderr, True, result.stdout + result.stderr)
 
@@ -180,7 +180,7 @@ def test_a_server_that_hangs_is_given_up():
     begin = time.monotonic()
     while not (answer := client.tell("begin job")).startswith("ok"):
         tap.contains(answer, "FLY_EBUSY")
-        if time.monotonic() > begin + 60:
+        if time.monotonic() > begin + tap.PATIENCE_S:
             raise AssertionError(answer)
     client.expect("rollback", "ok")
     # It had been asked for, and happened.
@@ -205,14 +205,14 @@ def test_nothing_acknowledged_is_lost_when_the_server_is_killed():
         for thread in threads:
             thread.start()
         begin = time.monotonic()
-        while len(kept) < 30 and time.monotonic() < begin + 60:
+        while len(kept) < 30 and time.monotonic() < begin + tap.PATIENCE_S:
             time.sleep(0.01)
         machine().kill()
         # They reconnect, wait for the server, and then fail or go on; their ends do not matter.
         for client in clients:
             client.process.kill()
         for thread in threads:
-            thread.join(60)
+            thread.join(tap.PATIENCE_S)
         machine().start()
         tap.equal(len(kept) >= 30, True, f"{len(kept)} changes")
         rows = machine().sql("SELECT key || ' ' || number FROM flyball_event ORDER BY number",
@@ -266,7 +266,7 @@ def test_a_server_that_would_lose_commits_is_refused():
     try:
         client = Client(machine().address(database), opened=False)
         begin = time.monotonic()
-        while machine().sql("SHOW fsync") != "off" and time.monotonic() < begin + 30:
+        while machine().sql("SHOW fsync") != "off" and time.monotonic() < begin + tap.PATIENCE_S:
             time.sleep(0.02)
         client.expect(f"open {client.address} 5", "FLY_EUNSUPPORTED", "fsync")
         client.end()
@@ -333,7 +333,7 @@ def test_a_program_ends_in_the_middle_of_a_connection():
     for round_ in range(60):
         client = Client(address, opened=False)
         client.send(f"leave {address} {15 + 2 * (round_ % 15)}")
-        tap.equal(client.process.wait(30), 0, f"round {round_}: {client.process.stderr.read()}")
+        tap.equal(client.process.wait(tap.PATIENCE_S), 0, f"round {round_}: {client.process.stderr.read()}")
         client.end()
 
 
@@ -341,7 +341,7 @@ def scans(database):
     """Reads of the events from end to end, by an index, and rows fetched by one; once all sessions have counted theirs."""
     begin = time.monotonic()
     while machine().sql(f"SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'") != "0":
-        tap.equal(time.monotonic() < begin + 60, True, "sessions do not end")
+        tap.equal(time.monotonic() < begin + tap.PATIENCE_S, True, "sessions do not end")
         time.sleep(0.02)
     row = machine().sql("SELECT seq_scan, idx_scan, idx_tup_fetch FROM pg_stat_user_tables WHERE relname = 'flyball_event'", database)
     return [int(word) for word in row.split("|")]

@@ -107,7 +107,7 @@ static void test_death(void **state)
     (void)state;
     assert_int_equal(nvml.nvmlInit_v2(), NVML_SUCCESS);
     victim = run_again("victim", "", false);
-    for (int i = 0; i < 5000 && processes(&pid) == 0; i++)
+    for (int i = 0; i < 60000 && processes(&pid) == 0; i++)
         usleep(1000);
     assert_int_equal(pid, victim);
     usleep(20000);

@@ -27,12 +27,12 @@ static bool answers(const struct device *device)
 static void test_opened_apart(void **state)
 {
     static struct device_list list;
-    struct device_options options = {.patience_s = 0.3};
+    struct device_options options = {.patience_s = 2.0};
 
     (void)state;
     knob_machine_start(&machine, "gpus=3,model=a100", NULL);
     options.nvml_path = machine.library;
-    knob_machine_fault(&machine, "gpu 1 slow 2s\n");
+    knob_machine_fault(&machine, "gpu 1 slow 10s\n");
     for (int round = 0; round < 2; round++) {
         open_list(&options, &list);
         assert_int_equal(list.count, 3);

@@ -229,10 +229,10 @@ static void test_hang_stops_one(void **state)
     struct fly_error error;
 
     (void)state;
-    scene.patience_s = 1;
+    scene.patience_s = 3;
     scene_start(&scene, "gpus=2,model=a100");
     scene_settle(&scene);
-    knob_machine_fault(&scene.machine, "gpu 0 call nvmlDeviceSetPowerManagementLimit from 1 slow 6s\n");
+    knob_machine_fault(&scene.machine, "gpu 0 call nvmlDeviceSetPowerManagementLimit from 1 slow 12s\n");
     assert_int_equal(leases_grant(scene.leases, &first, &lease, &error), FLY_EUNSURE);
     check_contains(error.text, "GPU 0 has not answered");
     leases_look(scene.leases, 0, &gpu);
@@ -259,11 +259,11 @@ static void test_close_while_one_hangs(void **state)
     struct lease lease;
 
     (void)state;
-    scene.patience_s = 1;
+    scene.patience_s = 3;
     scene_start(&scene, "gpus=2,model=a100");
     scene_settle(&scene);
     must_grant(&scene, &second);
-    knob_machine_fault(&scene.machine, "gpu 0 call nvmlDeviceSetPowerManagementLimit from 1 slow 5s\n");
+    knob_machine_fault(&scene.machine, "gpu 0 call nvmlDeviceSetPowerManagementLimit from 1 slow 10s\n");
     assert_int_equal(leases_grant(scene.leases, &first, &lease, NULL), FLY_EUNSURE);
     knob_machine_fault(&scene.machine, "");
     assert_int_equal(leases_close(scene.leases, 0.5), FLY_EUNSURE);

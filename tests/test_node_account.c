@@ -17,7 +17,7 @@
 
 enum {
     GPUS = 2,
-    PATIENCE_MS = 20000,
+    PATIENCE_MS = 120000,
     PROCESSES = 60,
     PATH_BYTES = 300,
     TEXT_BYTES = 512,

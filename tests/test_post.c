@@ -7,7 +7,7 @@
 #include "base/thread/left_threads.h"
 
 /* No wait of a training comes near it, and no machine is so slow. */
-static const double soon_s = 20.0;
+static const double soon_s = 120.0;
 
 static void wait_until(bool (*done)(struct scene *scene), struct scene *scene)
 {

@@ -148,8 +148,8 @@ static void check_answer(const char *path, int status, const char *part)
     const struct http_request request = {.url = url,
                                          .unix_socket = address + strlen("unix:"),
                                          .answer_maximum = ANSWER_MAX,
-                                         .connect_timeout_s = 5,
-                                         .total_timeout_s = 10};
+                                         .connect_timeout_s = 60,
+                                         .total_timeout_s = 120};
 
     snprintf(url, sizeof url, "http://localhost%s", path);
     if (http_ask(&request, &answer, &error) < 0)

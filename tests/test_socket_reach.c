@@ -166,8 +166,8 @@ static void test_request(void **state)
                                          .trust = &trust,
                                          .headers = headers,
                                          .answer_maximum = 100,
-                                         .connect_timeout_s = 10,
-                                         .total_timeout_s = 10,
+                                         .connect_timeout_s = 60,
+                                         .total_timeout_s = 120,
                                          .past_proxies = true};
     struct http_answer answer;
     struct fly_error error;

@@ -12,7 +12,7 @@ import signal
 import subprocess
 
 import tap
-from power_machine import (BUILT, CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, LIBRARIES, PROMISED_S, WHERE, back_within, emulator,
+from power_machine import (BUILT, CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, KNOBS, LIBRARIES, WHERE, back_within, emulator,
                            ended, gone, guard_of, kill_program, limits, machine, wait_for)
 
 TUNE = pathlib.Path(BUILT).parent / "examples" / "tune"
@@ -78,7 +78,7 @@ def test_the_guard_is_killed():
         wait_for(turned, "a limit is tried")
         kill_program(guard_of(process))
         # At the next end of a window.
-        back_within([DEFAULT_W], "the training has turned back", 20.0 + PROMISED_S)
+        back_within([DEFAULT_W], "the training has turned back")
         kill_program(process.pid)
         ended(process)
 
@@ -108,11 +108,15 @@ def test_under_a_command_that_tunes():
     if not TUNE.exists():
         raise tap.Skip("the example is not built")
     with machine(gpus=1):
-        result = subprocess.run([FLYBALL, "run", "--tune", "--objective", "time", "-i", "0", *WHERE, "--", str(TUNE), "700", str(STEP_MS)],
-                                env=ENVIRONMENT, cwd=HOME, capture_output=True, text=True, timeout=60, check=False)
-        tap.equal((result.returncode, limits()), (0, [DEFAULT_W]), result.stderr)
-        tap.contains(result.stdout, "not tuned (steered): the command around this program tunes")
-        tap.equal(re.search(r"^ +400 W  [0-9.]+ ms and ", result.stderr, re.M) is not None, True, result.stderr)
+        for steps in (700, 2800, 11200):  # the first limit is measured sooner or later
+            result = subprocess.run([FLYBALL, "run", "--tune", "--objective", "time", "-i", "0", *WHERE, "--", str(TUNE), str(steps), str(STEP_MS)],
+                                    env=ENVIRONMENT, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
+            tap.equal((result.returncode, limits()), (0, [DEFAULT_W]), result.stderr)
+            tap.contains(result.stdout, "not tuned (steered): the command around this program tunes")
+            found = re.search(r"^ +400 W  [0-9.]+ ms and ", result.stderr, re.M)
+            if found:
+                break
+        tap.equal(found is not None, True, result.stderr)
         tap.contains(result.stderr, "GPU 0: 400 W again")
         tap.equal("unknown variable" in result.stderr, False, result.stderr)
 

@@ -17,12 +17,12 @@ import hardware_figures as figures  # noqa: E402
 
 def test_no_driver():
     result = tap.run([sys.executable, ROOT / "scripts" / "verify_gpu", "--nvml", HOME / "libnvidia-ml.so.1", "--work",
-                      HOME / "none"], env=CLEAN, timeout=60, cwd=HOME)
+                      HOME / "none"], env=CLEAN, timeout=tap.PATIENCE_S, cwd=HOME)
     tap.equal((result.returncode, result.stdout, len(result.stderr.splitlines())), (69, "", 1), result.stderr)
     tap.contains(result.stderr, "no GPU 0 of NVIDIA's answers on this machine (")
     tap.contains(result.stderr, "'PATH/libnvidia-ml.so.1'")
     tap.equal(list((HOME / "none").glob("*.md")), [])
-    result = tap.run(command(HOME / "none", "--gpu", "7"), env=environment("seven"), timeout=60, cwd=HOME)
+    result = tap.run(command(HOME / "none", "--gpu", "7"), env=environment("seven"), timeout=tap.PATIENCE_S, cwd=HOME)
     tap.equal(result.returncode, 69, result.stderr)
 
 

@@ -116,7 +116,7 @@ def test_an_interruption_leaves_nothing():
                 break
         time.sleep(2)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=tap.PATIENCE_S)
     tap.equal((process.returncode, out, list((HOME / "ended").glob("*.md"))), (130, "", []), err)
     tap.contains(err, "interrupted; no page is written")
     left = [path for path in pathlib.Path("/proc").glob("[0-9]*/cmdline") if str(HOME / "ended").encode() in cmdline(path)]

@@ -57,7 +57,7 @@ def machine(gpus=2, load_w=LOAD_W, settings=("--counter-period-ms", "0")):
 
 def wait_for_sensors(load_w=LOAD_W):
     """Waits until the power sensors, which are slower than counters, show the load."""
-    until = time.monotonic() + 60
+    until = time.monotonic() + tap.PATIENCE_S
     with flyball.Monitor() as monitor:
         gpus = [place for place, device in enumerate(monitor.devices) if device.kind == "GPU"]
         while any(monitor.read(place).power_w != load_w for place in gpus) and time.monotonic() < until:
