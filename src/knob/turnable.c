@@ -266,6 +266,8 @@ static int check_mps(const struct turnable_options *options, const struct device
     char control[PROC_PATH_MAX];
     long long pid;
 
+    if (strcmp(device->backend->name, "amdsmi") == 0)
+        return 0; /* it shares NVIDIA's */
     /* If that fails, check_processes says so. */
     (void)device_processes(device, DEVICE_PROCESSES_ALL, look.processes, PROCESSES_MAX, &look.count);
     pid = find_mps(&look);
