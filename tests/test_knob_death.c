@@ -344,7 +344,7 @@ static void test_names_who_holds(void **state)
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     child = fork();
     if (child == 0) {
-        _exit(flock(lock, LOCK_EX) == 0 && write(ends[1], "x", 1) == 1 && pause() == 0);
+        _exit(flock(lock, LOCK_EX) == 0 && write(ends[1], "x", 1) == 1 && pause() == 0 ? 1 : 0);
     }
     assert_int_equal(read(ends[0], expected, 1), 1);
     close(lock);

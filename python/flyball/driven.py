@@ -168,7 +168,7 @@ def _watch_cells(driven: Driven) -> None:
     Trainers that tell their callbacks of no exception leave training open; other programs have `give_back_s` alone.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    events = getattr(shell, "events", None)
+    events: Any = getattr(shell, "events", None)
     if events is None:
         return
     watched, thread = weakref.ref(driven), threading.get_ident()
