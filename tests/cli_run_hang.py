@@ -33,8 +33,8 @@ SPOOL = STATE / "flyball" / "spool"
 DEFINITION = ["--batch-sizes", "16,32,64", "--default-batch-size", "32", "--target-metric", "1", "--max-epochs", "12", "--objective",
               "energy", "--leave-limits"]
 EPOCHS = 4
-# The log's own patience for one call is 5 s: whoever waited for it took so long, however fast the machine.
-PATIENCE_S = 5.0
+# The log's own patience for one call is 5 s: whoever waited for each of its calls took so long, however fast the machine.
+WAITED_S = 30.0
 
 
 @contextlib.contextmanager
@@ -59,19 +59,19 @@ class Run:
 
     def end(self, waits_s=0.0):
         """What its document says of the recurrence; it has not waited for anybody."""
-        _, self.talk = self.process.communicate(timeout=60)
+        _, self.talk = self.process.communicate(timeout=tap.PATIENCE_S)
         self.took_s = time.monotonic() - self.begin
         self.document = json.loads((HOME / "report.json").read_text())
         said = self.document["recurrence"]
         tap.equal((self.process.returncode, [attempt["end"] for attempt in said["tries"]]), (0, ["reached"]), self.talk)
         if not SANITIZED:
-            tap.equal(self.took_s - waits_s - self.document["time_s"] < PATIENCE_S, True, (self.took_s, self.talk))
+            tap.equal(self.took_s - waits_s - self.document["time_s"] < WAITED_S, True, (self.took_s, self.talk))
         return said
 
 
 def job(what, *options, environment=None):
     result = subprocess.run([FLYBALL, "job", what, "job", "--format", "json", *options], env={**CLEAN, "XDG_STATE_HOME": str(STATE), **(environment or {})},
-                            capture_output=True, text=True, timeout=60, check=False)
+                            capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
     tap.equal(result.returncode, 0, result.stderr)
     return json.loads(result.stdout)["rows"]
 
@@ -81,7 +81,7 @@ def check_record(run, said, row):
     attempt = said["tries"][0]
     tap.equal((row["outcome"], row["epochs"], row["metric"], row["attempts"]), ("reached", EPOCHS, 1, 1), row)
     tap.equal((attempt["time_s"], attempt["energy_j"]), (row["time_s"], row["energy_j"]), attempt)
-    tap.equal(0 < row["time_s"] <= run.document["time_s"] + 0.001 < PATIENCE_S, True, row)
+    tap.equal(0 < row["time_s"] <= run.document["time_s"] + 0.001, True, row)
     tap.equal(55 < row["energy_j"] / row["time_s"] < 65, True, row)
 
 
@@ -212,10 +212,10 @@ def test_hung_account():
         begin = time.monotonic()
         with tap.Program([FLYBALL, "run", "-i", "0", *WHERE, "--carbon", str(HOME / "grid.csv"), "--", "sh", "-c", f"touch {mark}; sleep 0.3"],
                          env={**CLEAN, "XDG_STATE_HOME": str(STATE), **environment}, cwd=HOME, stderr=subprocess.PIPE, text=True) as process:
-            talk = process.communicate(timeout=60)[1]
+            talk = process.communicate(timeout=tap.PATIENCE_S)[1]
         took_s = time.monotonic() - begin
         mark.unlink()
-        tap.equal((process.returncode, took_s < PATIENCE_S), (0, True), (took_s, talk))
+        tap.equal((process.returncode, took_s < WAITED_S), (0, True), (took_s, talk))
         tap.contains(talk, "the disk does not answer")
 
 
