@@ -155,6 +155,8 @@ struct device_backend {
                      size_t maximum, size_t *out_count);
     enum reading_state (*use)(const struct device *device, int64_t since_us,
                               struct device_use_sample *samples, size_t maximum, size_t *out_count);
+    /* As device_memory_used; NULL: not supported. */
+    enum reading_state (*memory_used)(const struct device *device, uint64_t *out_bytes);
     enum reading_state (*division)(const struct device *device, struct device_division *out_division);
     /*
      * Returns whether the instance of that name, "MIG-...", is a part of the device; NULL: its

@@ -22,6 +22,12 @@ int device_processes(const struct device *device, unsigned kinds, struct device_
     return device->backend->processes(device, kinds, processes, maximum, out_count);
 }
 
+enum reading_state device_memory_used(const struct device *device, uint64_t *out_bytes)
+{
+    return device->backend->memory_used != NULL ? device->backend->memory_used(device, out_bytes)
+                                                : READING_UNSUPPORTED;
+}
+
 enum reading_state device_use(const struct device *device, int64_t since_us,
                               struct device_use_sample *samples, size_t maximum, size_t *out_count)
 {

@@ -100,6 +100,12 @@ struct device_division {
 struct device;
 
 /*
+ * Stores how much of the device's memory programs have, those of others included; what the driver keeps for
+ * itself is left out.
+ */
+enum reading_state device_memory_used(const struct device *device, uint64_t *out_bytes);
+
+/*
  * Lists the processes of the wanted kinds (a set of DEVICE_PROCESS_BIT) that use the device now, each once
  * per pid and instance, at most `maximum`; if `out_count` is `maximum`, there may be more. A process of two
  * wanted kinds has the one that comes later in DEVICE_PROCESS_KINDS. A kind that the driver does not know

@@ -173,7 +173,9 @@ int knob_open(const struct knob_options *options, const struct device *const *de
     code = runtime_directory_find(options->runtime_directory, knob->directory, out_error);
     if (code == 0) {
         knob->count = count;
+        knob->begun = options->resumes;
         open_gpus(knob, devices, options);
+        knob->begun = true;
         if (!options->kept && any_to_turn(knob))
             code = start_guard(knob, options, out_error);
     }

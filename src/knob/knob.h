@@ -76,6 +76,9 @@ struct knob_options {
     double trusted_s;     /* for how long a look at who else uses a GPU holds for later changes; 0: each
                            * change looks anew. knob_check renews it while changes lean on it */
     bool impatient;       /* knob_repair does not wait for a guard that is at work */
+    bool resumes;   /* this program has turned the GPUs before, and its work on them goes on: those who cannot
+                     * be seen are not looked for again (unseen.h) */
+    bool contained; /* they are trusted not to be there; also with FLYBALL_CONTAINED=1 */
 };
 
 enum { KNOB_NO_CEILING = -1, KNOB_NO_LEVEL = -1 };

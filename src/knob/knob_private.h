@@ -31,6 +31,7 @@ struct knob {
     struct site site;
     double trusted_s;
     bool ended; /* the guard has ended: nothing is turned any more */
+    bool begun; /* all GPUs are open: from now on this program may be at work on them */
     uint64_t generation;
     size_t count;
     struct knob_gpu gpus[];

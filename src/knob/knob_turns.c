@@ -24,6 +24,7 @@ int knob_look(const struct knob *knob, struct knob_gpu *gpu, bool may_trust, str
     int code;
 
     gpu->leaned = may_trust && gpu->is_free && mono_elapsed_s(gpu->looked, now) < knob->trusted_s;
+    options.begins = !knob->begun;
     options.overrules |= gpu->leaned; /* the operator's lock is looked at all the same */
     code = turnable_check(&options, gpu->device, out_error);
     if (!gpu->leaned)

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/harmless.h"
+#include "knob/unseen.h"
 
 enum { PROCESSES_MAX = 256, DEPTH_MAX = 256, PROC_PATH_MAX = 300, PROC_TEXT_MAX = 512 };
 
@@ -114,11 +115,14 @@ static pid_t parent_of(const char *proc_root, pid_t pid)
     return at != NULL && strlen(at) > 4 ? (pid_t)strtol(at + 4, NULL, 10) : 0;
 }
 
-/* Returns whether `pid` is `ancestor` or one of its descendants. */
+/*
+ * Returns whether `pid` is `ancestor` or one of its descendants. All descend from process 1, which says
+ * nothing unless it is this one, as in a container.
+ */
 static bool descends(const char *proc_root, pid_t pid, pid_t ancestor)
 {
-    for (int depth = 0; depth < DEPTH_MAX && pid > 1; depth++) {
-        if (pid == ancestor)
+    for (int depth = 0; depth < DEPTH_MAX && pid > 0; depth++) {
+        if (pid == ancestor && (pid > 1 || getpid() == 1))
             return true;
         pid = parent_of(proc_root, pid);
     }
@@ -294,7 +298,7 @@ int turnable_check(const struct turnable_options *options, const struct device *
         bool about_others;
     } checks[] = {
         {check_readonly, false}, {check_offer, false},    {check_mig, true},
-        {check_mps, true},       {check_processes, true},
+        {check_mps, true},       {check_processes, true}, {unseen_check, true},
     };
     int code = 0;
 

@@ -22,12 +22,14 @@ struct turnable_options {
     const pid_t *allowed;           /* these and their descendants may compute there, */
     size_t allowed_count;           /* besides this process, its descendants and its ancestors */
     bool overrules;                 /* others' work keeps nobody from turning: for an operator */
+    bool begins; /* this program's work on the GPU has not begun: who uses it is somebody else (unseen.h) */
+    bool contained; /* who cannot be seen is trusted not to be there: the operator says so */
 };
 
 /*
- * Returns 0, or FLY_ESTATE (a process of somebody else, MIG, MPS), FLY_EPERM (the operator's
- * lock), FLY_EUNSUPPORTED (the GPU offers no limit to set), FLY_EREAD (it is unknown who uses the
- * GPU); the text says which and what to do. Thread-safe.
+ * Returns 0, or FLY_ESTATE (a process of somebody else, MIG, MPS, somebody who cannot be seen), FLY_EPERM
+ * (the operator's lock), FLY_EUNSUPPORTED (the GPU offers no limit to set), FLY_EREAD (it is unknown who uses
+ * the GPU); the text says which and what to do. Thread-safe.
  */
 int turnable_check(const struct turnable_options *options, const struct device *device,
                    struct fly_error *out_error);

@@ -42,6 +42,7 @@ void limit_outlook_find(const struct knob_options *options, const char *director
         .proc_root = "/proc",
         .mps_pipe_directory =
             options->mps_pipe_directory != NULL ? options->mps_pipe_directory : KNOB_MPS_DIRECTORY,
+        .begins = true,
     };
 
     *out_outlook = (struct limit_outlook){.may = MAY_NOT, .held = missing->code, .lock = *missing};

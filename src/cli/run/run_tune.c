@@ -60,8 +60,10 @@ static int open_knob(struct run_tune *tune, struct fly_error *out_error)
 static int take_knob(void *data, struct fly_error *out_error)
 {
     struct run_tune *tune = data;
-    int result = open_knob(tune, out_error);
+    int result;
 
+    tune->knob_options.resumes = true;
+    result = open_knob(tune, out_error);
     tune->turner.knob = tune->knob;
     return result;
 }

@@ -151,6 +151,33 @@ static enum reading_state nvml_use(const struct device *device, int64_t since_us
     return nvml_use_read(&state->library->call, state->handle, since_us, samples, maximum, out_count);
 }
 
+/* Older drivers count what they keep for themselves: not told apart, but less than this share. */
+static const double kept_share = 0.03;
+
+static enum reading_state nvml_memory_used(const struct device *device, uint64_t *out_bytes)
+{
+    const struct nvml_state *state = device->state;
+    const struct nvml_calls *call = &state->library->call;
+    struct nvml_memory_v2 memory = {.version = NVML_MEMORY_V2};
+    struct nvml_memory with_kept = {0};
+    uint64_t kept;
+    int code = NVML_FUNCTION_NOT_FOUND;
+
+    if (state->handle == NULL)
+        return state->ways.absent[QUANTITY_UTILIZATION].state;
+    if (call->memory_v2 != NULL && call->memory_v2(state->handle, &memory) == NVML_SUCCESS) {
+        *out_bytes = memory.used;
+        return READING_OK;
+    }
+    if (call->memory != NULL)
+        code = call->memory(state->handle, &with_kept);
+    if (code != NVML_SUCCESS)
+        return nvml_reading_state(code);
+    kept = (uint64_t)(kept_share * (double)with_kept.total);
+    *out_bytes = with_kept.used > kept ? with_kept.used - kept : 0;
+    return READING_OK;
+}
+
 static enum reading_state nvml_division(const struct device *device, struct device_division *out_division)
 {
     const struct nvml_state *state = device->state;
@@ -267,6 +294,7 @@ const struct device_backend device_backend_nvml = {
     .read = nvml_read,
     .processes = nvml_processes,
     .use = nvml_use,
+    .memory_used = nvml_memory_used,
     .division = nvml_division,
     .has_instance = nvml_has_instance,
     .set = nvml_set,

@@ -65,6 +65,7 @@
     X(temperature_old, false, nvmlDeviceGetTemperature, "nvmlDeviceGetTemperature")                          \
     X(utilization, false, nvmlDeviceGetUtilizationRates, "nvmlDeviceGetUtilizationRates")                    \
     X(memory, false, nvmlDeviceGetMemoryInfo, "nvmlDeviceGetMemoryInfo")                                     \
+    X(memory_v2, false, nvmlDeviceGetMemoryInfo_v2, "nvmlDeviceGetMemoryInfo_v2")                            \
     X(throttle, false, nvmlDeviceGetCurrentClocksEventReasons, "nvmlDeviceGetCurrentClocksEventReasons",     \
       "nvmlDeviceGetCurrentClocksThrottleReasons")                                                           \
     X(persistence, false, nvmlDeviceGetPersistenceMode, "nvmlDeviceGetPersistenceMode")                      \

@@ -215,6 +215,7 @@ static int session_options(struct hand *hand, const struct hand_job *job, struct
     options.allowed_count = job->pid_count;
     options.overrules = job->overrules;
     options.trusted_s = trusted_s;
+    options.contained = true; /* rights.contained has decided that */
     *out_options = options;
     return code;
 }

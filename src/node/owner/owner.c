@@ -2,7 +2,8 @@
 #include "node/owner/owner.h"
 
 #include <stddef.h>
-#include <sys/stat.h>
+
+#include "base/pid_namespace.h"
 
 #define OWNER_RUNTIME_WORD(name, word) word,
 static const char *const words[] = {OWNER_RUNTIME_MAP(OWNER_RUNTIME_WORD)};
@@ -14,9 +15,6 @@ static const char *const reasons[OWNER_SIGHT_COUNT] = {
     [OWNER_GONE] = "it has ended",
     [OWNER_SEEN] = NULL,
 };
-
-/* The number of the machine's first pid namespace, which the kernel never changes. */
-static const ino_t first_pid_namespace = 0xEFFFFFFC;
 
 const char *owner_runtime_word(enum owner_runtime runtime)
 {
@@ -30,7 +28,5 @@ const char *owner_sight_reason(enum owner_sight sight)
 
 bool owner_sees_all(void)
 {
-    struct stat status;
-
-    return stat("/proc/self/ns/pid", &status) == 0 && status.st_ino == first_pid_namespace;
+    return pid_namespace_is_first("/proc");
 }

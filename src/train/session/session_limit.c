@@ -11,12 +11,15 @@
 static const double usual_step_w = 25.0;
 
 /* Opens Flyball's own knobs, if all GPUs of this rank may be turned. */
-static int open_knob(struct fly_session *session, struct fly_error *out_error)
+static int open_knob(struct fly_session *session, bool resumes, struct fly_error *out_error)
 {
     static const struct knob_options usual = {.program = "a flyball session"};
     struct session_limit *limit = &session->limit;
-    int result = knob_open(session->knobs != NULL ? session->knobs : &usual, limit->gpus, limit->gpu_count,
-                           &limit->knob, out_error);
+    struct knob_options options = session->knobs != NULL ? *session->knobs : usual;
+    int result;
+
+    options.resumes |= resumes;
+    result = knob_open(&options, limit->gpus, limit->gpu_count, &limit->knob, out_error);
 
     for (size_t i = 0; result == 0 && i < limit->gpu_count; i++)
         result = knob_may_turn(limit->knob, i, out_error);
@@ -47,7 +50,7 @@ static int find_turner(struct fly_session *session, struct fly_turner_range *out
     if (result == 0)
         limit->highest_w = out_range->highest;
     if (result == 0 && !session->options.leave_limits)
-        result = open_knob(session, out_error);
+        result = open_knob(session, false, out_error);
     return result;
 }
 
@@ -80,7 +83,7 @@ static int take_limits(struct fly_session *session, const struct fly_turner_rang
 /* The knob is given back and opened again by the idle turner. */
 static int take_knob(void *data, struct fly_error *out_error)
 {
-    return open_knob(data, out_error);
+    return open_knob(data, true, out_error);
 }
 
 static void give_knob_back(void *data)

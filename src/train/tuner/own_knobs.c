@@ -121,12 +121,13 @@ static void find_gpus(struct own_knobs *knobs, const struct device_list *list)
     }
 }
 
-static int open_knob(struct own_knobs *knobs, struct fly_error *out_error)
+static int open_knob(struct own_knobs *knobs, bool resumes, struct fly_error *out_error)
 {
     const struct knob_options options = {.program = "a program that tunes its training",
                                          .nvml_path = meter_nvml_path(knobs->meter),
                                          .amdsmi_path = meter_amdsmi_path(knobs->meter),
-                                         .mps_pipe_directory = getenv("CUDA_MPS_PIPE_DIRECTORY")};
+                                         .mps_pipe_directory = getenv("CUDA_MPS_PIPE_DIRECTORY"),
+                                         .resumes = resumes};
     int code;
 
     if (knobs->count == 0)
@@ -141,7 +142,7 @@ static int open_knob(struct own_knobs *knobs, struct fly_error *out_error)
 
 int own_knobs_take(void *data, struct fly_error *out_error)
 {
-    return open_knob(data, out_error);
+    return open_knob(data, true, out_error);
 }
 
 void own_knobs_give_back(void *data)
@@ -162,7 +163,7 @@ int own_knobs_open(struct fly_meter *meter, struct own_knobs **out_knobs, struct
     knobs->meter = meter;
     find_gpus(knobs, meter_devices(meter));
     knobs->turner = (struct knob_turner){.devices = knobs->gpus, .count = knobs->count};
-    code = open_knob(knobs, out_error);
+    code = open_knob(knobs, false, out_error);
     if (code < 0) {
         own_knobs_close(knobs);
         return code;
