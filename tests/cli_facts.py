@@ -4,6 +4,7 @@
 usage: cli_facts.py FLYBALL SOURCE_ROOT
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -138,9 +139,12 @@ def ask(answer):
         os.close(slave)
         os.write(master, answer.encode())
         status = process.wait(timeout=tap.PATIENCE_S)
-    shown = os.read(master, 65536).decode()
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of what a terminal shows that nobody has open
+        while part := os.read(master, 65536):
+            shown += part
     os.close(master)
-    return status, shown
+    return status, shown.decode()
 
 
 def test_a_terminal_is_asked():
