@@ -4,6 +4,9 @@
 usage: flyballd_hang.py FLYBALL
 """
 import contextlib
+import os
+import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -151,6 +154,39 @@ def test_daemon_is_killed_and_comes_back():
             result = node_machine.run("restore", f"--config={node_machine.CONFIG}")
             tap.equal(result.returncode, 0, result.stderr)
             tap.equal(power_machine.limits(), [DEFAULT_W, DEFAULT_W])
+    node_machine.clean()
+
+
+def porter_of(daemon):
+    pid = daemon.process.pid
+    for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        if pathlib.Path(f"/proc/{child}/comm").read_text() == "flyball-porter\n":
+            return int(child)
+    raise AssertionError("the daemon has no porter")
+
+
+def test_the_watchdog_asks_the_socket():
+    """While nobody can be answered systemd is told nothing; full quotas are no such case."""
+    with listening_systemd() as systemd, power_machine.machine(), contextlib.ExitStack() as crowd, \
+            node_machine.daemon(settings={"server": {"connections_per_user": 2, "connections": 2}}, environment=systemd.environment) as daemon:
+        first = systemd.lives
+        until(lambda: systemd.lives > first + 2, "the watchdog is told")
+        for _ in range(40):
+            raw = crowd.enter_context(socket.socket(socket.AF_UNIX))
+            raw.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                raw.connect(str(node_machine.SOCKET))
+        first = systemd.lives
+        until(lambda: systemd.lives > first + 2, "the watchdog is told though all connections are taken")
+        os.kill(porter_of(daemon), signal.SIGSTOP)
+        daemon.said("the daemon does not answer itself over its own socket")
+        first = systemd.lives
+        # It is given up every two seconds.
+        until(lambda: "".join(daemon.talk).count("does not answer itself") > 2, "it does not answer for some time")
+        tap.equal(systemd.lives - first <= 1, True, "told meanwhile")
+        os.kill(porter_of(daemon), signal.SIGCONT)
+        until(lambda: systemd.lives > first + 2, "the watchdog is told again")
+        tap.equal(daemon.stop(), 0, "".join(daemon.talk))
     node_machine.clean()
 
 

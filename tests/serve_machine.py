@@ -50,10 +50,10 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Service:
-    def __init__(self, flyball, *arguments, env=None, listen="127.0.0.1:0", cwd=None):
+    def __init__(self, flyball, *arguments, env=None, listen="127.0.0.1:0", cwd=None, pass_fds=()):
         count = len(listen.split(","))
         self.process = subprocess.Popen([flyball, "serve", f"--listen={listen}", *map(str, arguments)],
-                                        env=env or CLEAN, cwd=cwd, text=True,
+                                        env=env or CLEAN, cwd=cwd, text=True, pass_fds=pass_fds,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         lines = [self.process.stdout.readline() for _ in range(count)]
         if not lines[-1]:

@@ -108,6 +108,8 @@ static const struct server_back plain = {.tokens = {.command = "talk token", .he
 
 /* ---- the server ---- */
 
+struct porter talk_porter;
+
 static void *keep_ticking(void *state)
 {
     struct talk *talk = state;
@@ -141,6 +143,9 @@ void talk_open(struct talk *talk, struct server_options options, bool admits)
     options.connections_per_ip = 16;
     options.body_max = 1024;
     options.request_timeout_s = options.request_timeout_s > 0 ? options.request_timeout_s : 30;
+    if (options.porter != NULL &&
+        porter_start(options.listen, options.listen_count, options.porter, &error) < 0)
+        fail_msg("%s", error.text);
     if (server_open(&options, &talk->server, &error) < 0)
         fail_msg("%s", error.text);
     snprintf(talk->url, sizeof talk->url, "%s", server_address(talk->server, 0));
@@ -306,6 +311,23 @@ const char *talk_ask(const struct talk *talk, const char *path, const char *part
     answer = talk_read(fd, part);
     close(fd);
     return answer;
+}
+
+void talk_wait_for_room(const struct talk *talk)
+{
+    char byte;
+
+    for (int i = 0; i < 1000; i++) {
+        int fd = talk_connect(talk);
+        bool there = talk_send(fd, "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n", NULL, 0) == 0 &&
+                     recv(fd, &byte, 1, 0) == 1;
+
+        close(fd);
+        if (there)
+            return;
+        poll(NULL, 0, 50);
+    }
+    fail_msg("there is no room");
 }
 
 long talk_number(const char *answer, const char *name)

@@ -14,6 +14,9 @@
  */
 enum { TALK_CLOSED_MAX = 64, TALK_BYTES = 1 << 18 };
 
+/* What options name as their porter: it is started with the server. */
+extern struct porter talk_porter;
+
 struct talk {
     struct server *server;
     struct server_back back;
@@ -59,6 +62,9 @@ size_t talk_end(int fd);
 
 /* Asks on a new connection and returns what comes up to `part`. */
 const char *talk_ask(const struct talk *talk, const char *path, const char *part);
+
+/* Asks on new connections until one is let in; fails the test after a long time. */
+void talk_wait_for_room(const struct talk *talk);
 
 /* Returns the number behind "name": in an answer, and fails the test without it. */
 long talk_number(const char *answer, const char *name);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a server listens, with which access, and whom its back lets in. */
+/* Where a server listens, with which access, whom its back lets in, and how many. */
 #include "test.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -15,7 +16,7 @@
 #include "talk.h"
 
 static const char whole[] = "\"end\":\"yes\"";
-static const struct server_options with_peers = {.accept_peers = true};
+static const struct server_options with_peers = {.porter = &talk_porter, .proofs = true};
 
 static void check_mode(unsigned wanted, unsigned mode)
 {
@@ -67,7 +68,8 @@ static void check_inherited(bool accept_peers)
     own = dup(fd);
     snprintf(fd_text, sizeof fd_text, "fd:%d", fd);
     talk_open(&talk,
-              (struct server_options){.listen = listen, .listen_count = 1, .accept_peers = accept_peers},
+              (struct server_options){
+                  .listen = listen, .listen_count = 1, .porter = accept_peers ? &talk_porter : NULL},
               false);
     assert_string_equal(server_address(talk.server, 0), url);
     snprintf(talk.path, sizeof talk.path, "%s", address);
@@ -210,6 +212,88 @@ static void test_lock_of_another_user(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
+/* ---- limits ---- */
+
+static void test_per_user(void **state)
+{
+    struct server_options options = with_peers;
+    struct talk talk = {0};
+    int one, silent, third;
+
+    (void)state;
+    options.connections_per_user = 2;
+    talk_open(&talk, options, false);
+    one = talk_connect(&talk);
+    talk_get(one, "/a");
+    talk_read(one, whole);
+    silent = talk_connect(&talk);
+    third = talk_connect(&talk);
+    assert_int_equal(talk_end(third), 0);
+    close(silent);
+    talk_wait_for_room(&talk);
+    talk_get(one, "/a");
+    talk_read(one, whole);
+    close(one);
+    talk_wait_for_room(&talk);
+    talk_close(&talk);
+}
+
+/* Above the limit of all, a client waits to be accepted. */
+static void test_all(void **state)
+{
+    struct server_options options = with_peers;
+    struct talk talk = {0};
+    struct pollfd waiting = {.events = POLLIN};
+    int one, other;
+
+    (void)state;
+    options.connections = 2;
+    talk_open(&talk, options, false);
+    one = talk_connect(&talk);
+    other = talk_connect(&talk);
+    talk_get(one, "/a");
+    talk_read(one, whole);
+    talk_get(other, "/a");
+    talk_read(other, whole);
+    waiting.fd = talk_connect(&talk);
+    talk_get(waiting.fd, "/a");
+    assert_int_equal(poll(&waiting, 1, 300), 0);
+    close(one);
+    talk_read(waiting.fd, whole);
+    close(waiting.fd);
+    close(other);
+    talk_close(&talk);
+}
+
+/* The server asks itself on the way of its clients, whatever limits are reached. */
+static void test_probe(void **state)
+{
+    static const char good[] = "HTTP/1.1 200 OK";
+    struct server_options options = with_peers;
+    struct pollfd polled = {.events = POLLIN};
+    struct talk talk = {0};
+    char said[sizeof good];
+    int one;
+
+    (void)state;
+    options.connections = 1;
+    options.connections_per_user = 1;
+    talk_open(&talk, options, false);
+    one = talk_connect(&talk);
+    talk_get(one, "/a");
+    talk_read(one, whole);
+    for (int i = 0; i < 3; i++) {
+        polled.fd = server_probe(talk.server);
+        assert_int_equal(poll(&polled, 1, 60000), 1);
+        assert_int_equal(recv(polled.fd, said, sizeof good - 1, 0), sizeof good - 1);
+        assert_memory_equal(said, good, sizeof good - 1);
+        close(polled.fd);
+    }
+    assert_true(server_is_reached(talk.server));
+    close(one);
+    talk_close(&talk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +304,9 @@ int main(void)
         cmocka_unit_test(test_admit),
         cmocka_unit_test(test_for_root),
         cmocka_unit_test(test_lock_of_another_user),
+        cmocka_unit_test(test_per_user),
+        cmocka_unit_test(test_all),
+        cmocka_unit_test(test_probe),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,7 +60,7 @@ static void open_teller(struct teller *teller, struct talk *talk, struct server_
     if (teller->stream.heartbeat_s == 0)
         teller->stream.heartbeat_s = 3600;
     pthread_mutex_init(&teller->lock, NULL);
-    options.accept_peers = true;
+    options.porter = &talk_porter;
     talk->stream = &teller->stream;
     talk_open(talk, options, false);
 }

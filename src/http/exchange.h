@@ -33,7 +33,7 @@ enum { SERVE_QUERY_MAX = 8, SERVE_MINORS_MAX = 32 };
 
 /*
  * Who is at the other end of the connection, as the kernel tells it. Only a server that accepts
- * peers itself (server_options.accept_peers) knows more than the connection's number.
+ * peers (server_options.porter) knows more than the connection's number.
  */
 struct serve_peer {
     uint64_t connection; /* a number of its own for each connection of a server, from 1; 0: unknown */

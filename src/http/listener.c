@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 #include "base/error.h"
 #include "base/number.h"
 
+/* Of Linux 6.16, which headers may lack. Older kernels refuse it. */
+enum { OPTION_PASSRIGHTS = 83 };
 enum { BACKLOG = 128, LOCK_PATH_MAX = 128, LOCK_LOOKS = 10, FIRST_INHERITED = 3 };
 
 static int code_of(int number)
@@ -88,6 +91,16 @@ static void drop_lock(struct listener *listener)
     listener->lock_fd = -1;
 }
 
+/* Whether who began to listen at the other end is gone; its porter may be about to end (porter.h). */
+static bool listener_is_dead(int fd)
+{
+    struct ucred credentials;
+    socklen_t length = sizeof credentials;
+
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 && credentials.pid > 0 &&
+           kill(credentials.pid, 0) != 0 && errno == ESRCH;
+}
+
 /* Removes a socket at the path on which nobody listens. A process that dies leaves one behind. */
 static int clear_path(const struct listen_address *address, struct fly_error *out_error)
 {
@@ -102,8 +115,9 @@ static int clear_path(const struct listen_address *address, struct fly_error *ou
         return error_set(out_error, FLY_EUSAGE,
                          "cannot listen on 'unix:%s': it is there, and no socket; give another path", path);
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    answered = fd >= 0 &&
-               (connect(fd, (const struct sockaddr *)&address->at, address->length) == 0 || errno == EAGAIN);
+    answered = fd >= 0 && (connect(fd, (const struct sockaddr *)&address->at, address->length) == 0
+                               ? !listener_is_dead(fd)
+                               : errno == EAGAIN);
     if (fd >= 0)
         close(fd);
     if (answered)
@@ -154,7 +168,7 @@ static int bind_it(struct listener *listener, const struct listener_access *acce
 {
     const struct listen_address *wanted = &listener->bound;
     bool local = wanted->at.ss_family == AF_UNIX;
-    int on = 1;
+    int on = 1, off = 0;
     int code = 0;
 
     listener->fd = socket(wanted->at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -168,6 +182,9 @@ static int bind_it(struct listener *listener, const struct listener_access *acce
         return refuse(wanted, errno, out_error);
     if (local)
         code = set_access(wanted, access, out_error);
+    /* Connections have it from the socket at which they were made. */
+    if (local && access->no_descriptors)
+        setsockopt(listener->fd, SOL_SOCKET, OPTION_PASSRIGHTS, &off, sizeof off);
     if (code == 0 && listen(listener->fd, BACKLOG) != 0)
         code = refuse(wanted, errno, out_error);
     if (code == 0 && !local) {

@@ -15,6 +15,7 @@
 struct listener_access {
     const char *owner, *group; /* names or numbers; NULL: as the process has them */
     unsigned mode;             /* 0: 0660 with a group, 0600 without */
+    bool no_descriptors; /* of a Unix socket: nobody may send any over it, where the kernel can forbid it */
 };
 
 struct listener {

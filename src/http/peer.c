@@ -3,22 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* Of Linux 6.5 and 6.16, which headers may lack. Older kernels refuse them. */
-enum { OPTION_PEERPIDFD = 77, OPTION_PASSRIGHTS = 83 };
-enum { PATH_BYTES = 256, NAMES = 2 };
+/* Of Linux 6.5, which headers may lack. Older kernels refuse it. */
+enum { OPTION_PEERPIDFD = 77 };
 
-/* More than a socket holds. */
-enum { LOOK_BYTES = 16384, LOOKS_MAX = 256 };
+/* RIGHTS_MAX: the most descriptors that come at once (SCM_MAX_FD). */
+enum { PATH_BYTES = 256, NAMES = 2, RIGHTS_MAX = 253 };
 
 static bool same_file(const struct stat *one, const struct stat *other)
 {
@@ -115,11 +112,12 @@ static void add_minor(struct serve_peer *peer, int minor)
         peer->minors[peer->minor_count++] = minor;
 }
 
-/* Takes the descriptors: devices are closed, and GPUs among them count; all others are strangers. */
-static void take_descriptors(const struct cmsghdr *part, const struct peer_rules *rules,
-                             struct serve_peer *peer, struct peer_strangers *strangers)
+/* Closes the descriptors; GPUs among them count. Returns whether all are devices, and no more than may be. */
+static bool take_descriptors(const struct cmsghdr *part, const struct peer_rules *rules,
+                             struct serve_peer *peer)
 {
     size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    bool all = count <= SERVE_MINORS_MAX;
 
     for (size_t i = 0; i < count; i++) {
         enum sent sent;
@@ -127,101 +125,33 @@ static void take_descriptors(const struct cmsghdr *part, const struct peer_rules
 
         memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
         sent = what_is(fd, rules, &minor);
-        if (sent == SENT_STRANGER) {
-            strangers->fds[strangers->count++] = fd;
-            continue;
-        }
-        if (sent == SENT_GPU)
+        all = all && sent != SENT_STRANGER;
+        if (sent == SENT_GPU && peer != NULL)
             add_minor(peer, minor);
         close(fd);
     }
+    return all;
 }
 
-/* What came with the bytes, from good to bad. */
-enum shown { SHOWN_NOTHING, SHOWN_DEVICES, SHOWN_STRANGERS };
-
-/*
- * Looks at what is in the socket and leaves it there. Returns the number of bytes, or as recv.
- * Raises `shown`; descriptors that do not fit count as strangers.
- */
-static ssize_t look_at(int socket, char *bytes, size_t maximum, const struct peer_rules *rules,
-                       struct serve_peer *peer, struct peer_strangers *strangers, enum shown *shown)
+ssize_t peer_receive(int socket, char *bytes, size_t maximum, const struct peer_rules *rules,
+                     struct serve_peer *peer, bool *out_odd)
 {
     union {
-        char bytes[CMSG_SPACE(SERVE_MINORS_MAX * sizeof(int))];
+        char bytes[CMSG_SPACE(RIGHTS_MAX * sizeof(int))];
         struct cmsghdr aligned;
-    } control = {.bytes = {0}};
+    } control;
     struct iovec piece = {.iov_base = bytes, .iov_len = maximum};
     struct msghdr message = {.msg_iov = &piece,
                              .msg_iovlen = 1,
                              .msg_control = control.bytes,
                              .msg_controllen = sizeof control.bytes};
-    ssize_t got = recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
+    *out_odd = got >= 0 && (message.msg_flags & MSG_CTRUNC) != 0;
     if (got < 0)
         return got;
-    for (struct cmsghdr *part = CMSG_FIRSTHDR(&message); part != NULL; part = CMSG_NXTHDR(&message, part)) {
-        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
-            continue;
-        take_descriptors(part, rules, peer, strangers);
-        *shown = *shown > SHOWN_DEVICES ? *shown : SHOWN_DEVICES;
-    }
-    if (strangers->count > 0 || (message.msg_flags & MSG_CTRUNC) != 0)
-        *shown = SHOWN_STRANGERS;
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(&message); part != NULL; part = CMSG_NXTHDR(&message, part))
+        if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS)
+            *out_odd = !take_descriptors(part, rules, peer) || *out_odd;
     return got;
-}
-
-/*
- * Whoever reads the socket drops the descriptors in it, and must not wait for strangers. So the
- * kernel is told to let no more be sent, and those that are there already are looked at. Older
- * kernels cannot refuse them.
- */
-static void shut_out_strangers(int socket, const struct peer_rules *rules, struct peer_strangers *strangers,
-                               enum shown *shown)
-{
-    struct serve_peer ignored = SERVE_PEER_UNKNOWN;
-    char bytes[LOOK_BYTES];
-    int off = 0, begin = 0, never = -1;
-
-    if (setsockopt(socket, SOL_SOCKET, OPTION_PASSRIGHTS, &off, sizeof off) != 0 ||
-        setsockopt(socket, SOL_SOCKET, SO_PEEK_OFF, &begin, sizeof begin) != 0)
-        return;
-    for (int i = 0; i < LOOKS_MAX && *shown < SHOWN_STRANGERS; i++)
-        if (look_at(socket, bytes, sizeof bytes, rules, &ignored, strangers, shown) <= 0)
-            break;
-    setsockopt(socket, SOL_SOCKET, SO_PEEK_OFF, &never, sizeof never);
-}
-
-enum peer_word peer_listen(int socket, const struct peer_rules *rules, struct serve_peer *peer,
-                           struct peer_strangers *out_strangers)
-{
-    static const enum peer_word words[] = {PEER_SPOKE, PEER_SHOWED, PEER_ODD};
-    enum shown shown = SHOWN_NOTHING;
-    ssize_t got;
-    char byte;
-
-    out_strangers->count = 0;
-    got = look_at(socket, &byte, 1, rules, peer, out_strangers, &shown);
-    if (got < 0)
-        return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? PEER_SILENT : PEER_LEFT;
-    if (got == 0)
-        return PEER_LEFT;
-    if (shown < SHOWN_STRANGERS)
-        shut_out_strangers(socket, rules, out_strangers, &shown);
-    return words[shown];
-}
-
-bool peer_nudge(int socket)
-{
-    int unread = 0, bytes;
-    socklen_t length = sizeof bytes;
-
-    if (ioctl(socket, SIOCINQ, &unread) != 0 || unread <= 0)
-        return false;
-    /* The kernel wakes who waits to write when the buffer's size is set; it reports twice of what is set. */
-    if (getsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, &length) == 0) {
-        bytes /= 2;
-        setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-    }
-    return true;
 }

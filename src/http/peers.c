@@ -2,92 +2,59 @@
 #include "http/peers.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/thread/quiet_thread.h"
-#include "http/closer.h"
 
-/*
- * ACCEPTS_AT_ONCE: of one socket, before others have their turn. CLOSES_MAX: connections above the
- * limit of a user that wait to be closed at the same time.
- */
-enum { EVENTS_AT_ONCE = 32, ACCEPTS_AT_ONCE = 16, LOOK_MS = 100, NUDGE_MS = 2, CLOSES_MAX = 64 };
-
-enum guest_stage {
-    GUEST_SILENT, /* has not sent its first byte; this thread's */
-    GUEST_HANDED, /* given to `take`, not claimed yet */
-    GUEST_TAKEN,  /* claimed: it has a number */
-    GUEST_LEAVES, /* being closed */
-};
-
-struct peers_door;
-
-/* One connection. Only the thread that accepts adds guests, and removes those of its own. */
+/* One connection. */
 struct guest {
-    enum guest_stage stage;
-    struct peers_door *door;
+    bool taken; /* claimed: it has a number */
     int fd;
-    bool showed; /* its first bytes came with descriptors, and may not all be read yet (peer_nudge) */
+    uint64_t front;
     struct serve_peer peer;
-    struct mono_time deadline; /* to say something, and then to be read whole */
-    struct closer_job job;
     struct guest *previous, *next;
-};
-
-struct peers_door {
-    int fd; /* borrowed */
-    void *owner;
-    bool paused;
-    unsigned count; /* guests; under the lock */
 };
 
 struct peers {
     struct peers_options options;
-    struct peers_door doors[PEERS_DOORS_MAX];
-    size_t door_count;
-    pthread_mutex_t lock; /* of the list, the stages and the counts */
+    void *doors[FRONT_DOORS_MAX];
+    unsigned door_count, next_probe;
+    pthread_mutex_t lock; /* of the list */
     struct guest *first;
-    struct closer *closer;
-    int epoll, bell; /* the bell ends the thread */
+    int bell; /* ends the thread */
     pthread_t thread;
     bool runs;
 };
 
 /* ---- the list ---- */
 
-static struct guest *add_guest(struct peers *peers, struct peers_door *door, int fd,
-                               const struct serve_peer *peer)
+static bool add_guest(struct peers *peers, int fd, const struct front_guest *came)
 {
     struct guest *guest = calloc(1, sizeof *guest);
 
     if (guest == NULL)
-        return NULL;
-    guest->door = door;
-    guest->fd = fd;
-    guest->peer = *peer;
-    guest->deadline = mono_after_s(mono_now(), peers->options.first_byte_s);
+        return false;
+    *guest = (struct guest){.fd = fd, .front = came->front, .peer = came->peer};
     pthread_mutex_lock(&peers->lock);
     guest->next = peers->first;
     if (guest->next != NULL)
         guest->next->previous = guest;
     peers->first = guest;
-    door->count++;
     pthread_mutex_unlock(&peers->lock);
-    return guest;
+    return true;
 }
 
 /* Call it with the lock. */
 static void remove_guest(struct peers *peers, struct guest *guest)
 {
-    guest->door->count--;
     if (guest->previous != NULL)
         guest->previous->next = guest->next;
     else
@@ -97,60 +64,15 @@ static void remove_guest(struct peers *peers, struct guest *guest)
     free(guest);
 }
 
-/* Users of a container may have the numbers of other users; their connections count apart. */
-static bool same_user(const struct serve_peer *one, const struct serve_peer *other)
-{
-    return one->uid == other->uid && one->same_namespaces == other->same_namespaces;
-}
-
-static bool user_is_full(struct peers *peers, const struct serve_peer *peer)
-{
-    unsigned count = 0;
-
-    if (peers->options.connections_per_user == 0)
-        return false;
-    pthread_mutex_lock(&peers->lock);
-    for (const struct guest *guest = peers->first; guest != NULL; guest = guest->next)
-        count += same_user(&guest->peer, peer);
-    pthread_mutex_unlock(&peers->lock);
-    return count >= peers->options.connections_per_user;
-}
-
-static bool door_has(struct peers *peers, const struct peers_door *door, unsigned connections)
-{
-    bool has;
-
-    pthread_mutex_lock(&peers->lock);
-    has = door->count >= connections;
-    pthread_mutex_unlock(&peers->lock);
-    return has;
-}
-
-/* Nobody is accepted then, root neither. */
-static bool door_is_full(struct peers *peers, const struct peers_door *door)
-{
-    return door_has(peers, door, peers->options.connections + peers->options.root_connections);
-}
-
-/* Who connects is known only once the connection is accepted. */
-static bool is_too_many(struct peers *peers, const struct peers_door *door, const struct serve_peer *peer)
-{
-    bool root = peer->local && peer->same_namespaces && peer->uid == 0;
-
-    if (peers->options.root_connections > 0 && root)
-        return false;
-    return door_has(peers, door, peers->options.connections) || user_is_full(peers, peer);
-}
-
 void peers_claim(struct peers *peers, int fd, uint64_t number, struct serve_peer *out_peer)
 {
     struct serve_peer peer = SERVE_PEER_UNKNOWN;
 
     pthread_mutex_lock(&peers->lock);
     for (struct guest *guest = peers->first; guest != NULL; guest = guest->next) {
-        if (guest->stage != GUEST_HANDED || guest->fd != fd)
+        if (guest->taken || guest->fd != fd)
             continue;
-        guest->stage = GUEST_TAKEN;
+        guest->taken = true;
         guest->peer.connection = number;
         peer = guest->peer;
         break;
@@ -164,27 +86,12 @@ void peers_forget(struct peers *peers, uint64_t number)
 {
     pthread_mutex_lock(&peers->lock);
     for (struct guest *guest = peers->first; guest != NULL; guest = guest->next) {
-        if (guest->stage != GUEST_TAKEN || guest->peer.connection != number)
+        if (!guest->taken || guest->peer.connection != number)
             continue;
         remove_guest(peers, guest);
         break;
     }
     pthread_mutex_unlock(&peers->lock);
-}
-
-/* ---- guests that have said nothing yet ---- */
-
-/* Closes the guest elsewhere; it counts until that is done. */
-static void send_away(struct peers *peers, struct guest *guest, const struct peer_strangers *strangers)
-{
-    epoll_ctl(peers->epoll, EPOLL_CTL_DEL, guest->fd, NULL);
-    guest->job.socket = guest->fd;
-    if (strangers != NULL)
-        guest->job.strangers = *strangers;
-    pthread_mutex_lock(&peers->lock);
-    guest->stage = GUEST_LEAVES;
-    pthread_mutex_unlock(&peers->lock);
-    closer_put(peers->closer, &guest->job);
 }
 
 /*
@@ -198,245 +105,133 @@ static void remove_unclaimed(struct peers *peers, int fd)
     pthread_mutex_lock(&peers->lock);
     for (struct guest *guest = peers->first; guest != NULL; guest = next) {
         next = guest->next;
-        if (guest->stage == GUEST_HANDED && guest->fd == fd)
+        if (!guest->taken && guest->fd == fd)
             remove_guest(peers, guest);
     }
     pthread_mutex_unlock(&peers->lock);
 }
 
-static void hand_over(struct peers *peers, struct guest *guest)
+/* A guest's socket stays open while it is in the list. */
+static void end_guests_of(struct peers *peers, uint64_t front)
 {
-    int fd = guest->fd;
-    void *owner = guest->door->owner;
-
-    epoll_ctl(peers->epoll, EPOLL_CTL_DEL, fd, NULL);
     pthread_mutex_lock(&peers->lock);
-    guest->stage = GUEST_HANDED;
-    guest->deadline = mono_after_s(mono_now(), peers->options.first_byte_s);
+    for (struct guest *guest = peers->first; guest != NULL; guest = guest->next)
+        if (guest->front == front)
+            shutdown(guest->fd, SHUT_RDWR);
     pthread_mutex_unlock(&peers->lock);
-    /* From here on another thread may claim and forget the guest. */
-    if (!peers->options.take(owner, fd))
-        remove_unclaimed(peers, fd);
 }
 
-static void listen_to(struct peers *peers, struct guest *guest)
+/* ---- what comes ---- */
+
+static void hear_fronts(struct peers *peers)
 {
-    struct peer_strangers strangers;
-    enum peer_word word = peer_listen(guest->fd, &peers->options.rules, &guest->peer, &strangers);
+    struct front_guest came;
+    int fd;
 
-    guest->showed = word == PEER_SHOWED;
-    switch (word) {
-    case PEER_SILENT:
-        break;
-    case PEER_SPOKE:
-    case PEER_SHOWED:
-        hand_over(peers, guest);
-        break;
-    case PEER_LEFT:
-    case PEER_ODD:
-        send_away(peers, guest, &strangers);
-        break;
-    }
-}
-
-static struct guest *find_late(struct peers *peers, struct mono_time now)
-{
-    struct guest *guest;
-
-    pthread_mutex_lock(&peers->lock);
-    for (guest = peers->first; guest != NULL; guest = guest->next)
-        if (guest->stage == GUEST_SILENT && guest->deadline.ns <= now.ns)
-            break;
-    pthread_mutex_unlock(&peers->lock);
-    return guest;
-}
-
-static void send_late_away(struct peers *peers, struct mono_time now)
-{
-    struct guest *late;
-
-    while ((late = find_late(peers, now)) != NULL)
-        send_away(peers, late, NULL);
-}
-
-/* Returns whether there is something to look after soon. */
-static bool look_after_guests(struct peers *peers)
-{
-    struct guest *next;
-    bool busy = false;
-
-    send_late_away(peers, mono_now());
-
-    pthread_mutex_lock(&peers->lock);
-    for (struct guest *guest = peers->first; guest != NULL; guest = next) {
-        next = guest->next;
-        busy = busy || guest->stage == GUEST_SILENT || guest->stage == GUEST_LEAVES;
-        if (guest->stage == GUEST_LEAVES && atomic_load(&guest->job.done))
-            remove_guest(peers, guest);
-    }
-    pthread_mutex_unlock(&peers->lock);
-    return busy;
-}
-
-/* A guest's socket stays open while it is in the list. Returns whether any may need it again. */
-static bool nudge_guests(struct peers *peers)
-{
-    struct mono_time now = mono_now();
-    bool any = false;
-
-    pthread_mutex_lock(&peers->lock);
-    for (struct guest *guest = peers->first; guest != NULL; guest = guest->next) {
-        if (!guest->showed || (guest->stage != GUEST_HANDED && guest->stage != GUEST_TAKEN))
+    while (front_message_receive(peers->options.porter->intake, &came, sizeof came, &fd) > 0) {
+        if (fd < 0)
             continue;
-        if (guest->stage == GUEST_TAKEN)
-            guest->showed = peer_nudge(guest->fd) && guest->deadline.ns > now.ns;
-        any = any || guest->showed;
-    }
-    pthread_mutex_unlock(&peers->lock);
-    return any;
-}
-
-/* ---- sockets that listen ---- */
-
-static void watch_door(struct peers *peers, struct peers_door *door, bool paused)
-{
-    struct epoll_event event = {.events = paused ? 0 : EPOLLIN, .data.ptr = door};
-
-    door->paused = paused;
-    epoll_ctl(peers->epoll, EPOLL_CTL_MOD, door->fd, &event);
-}
-
-static void receive(struct peers *peers, struct peers_door *door, int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
-    struct serve_peer peer;
-    struct guest *guest;
-    bool full;
-
-    remove_unclaimed(peers, fd);
-    peer_look(fd, &peer);
-    full = is_too_many(peers, door, &peer);
-    guest = full && closer_waiting(peers->closer) >= CLOSES_MAX ? NULL : add_guest(peers, door, fd, &peer);
-    if (guest == NULL) {
-        close(fd);
-        return;
-    }
-    event.data.ptr = guest;
-    if (full || epoll_ctl(peers->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
-        send_away(peers, guest, NULL);
-}
-
-/* Without memory or descriptors, and with as many connections as may be, the others wait. */
-static void accept_some(struct peers *peers, struct peers_door *door)
-{
-    for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
-        bool full = door_is_full(peers, door);
-        int fd = full ? -1 : accept4(door->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-        if (fd >= 0) {
-            receive(peers, door, fd);
-        } else if (full || (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)) {
-            watch_door(peers, door, true);
-            return;
-        } else if (errno == EAGAIN) {
-            return;
-        }
+        remove_unclaimed(peers, fd);
+        if (came.door >= peers->door_count || !add_guest(peers, fd, &came))
+            close(fd);
+        else if (!peers->options.take(peers->doors[came.door], fd))
+            remove_unclaimed(peers, fd);
     }
 }
 
-static bool look_after_doors(struct peers *peers)
+/* Returns false when the porter has ended. */
+static bool hear_porter(struct peers *peers)
 {
-    bool paused = false;
+    struct porter_news news;
+    ssize_t got;
+    int fd;
 
-    for (size_t i = 0; i < peers->door_count; i++) {
-        struct peers_door *door = &peers->doors[i];
-
-        if (door->paused && !door_is_full(peers, door))
-            watch_door(peers, door, false);
-        paused = paused || door->paused;
+    while ((got = front_message_receive(peers->options.porter->control, &news, sizeof news, &fd)) > 0) {
+        if (news.lost_front != 0)
+            end_guests_of(peers, news.lost_front);
+        if (news.line[0] != '\0' && peers->options.tell != NULL)
+            peers->options.tell(peers->options.tell_state, news.line);
+        if (fd >= 0)
+            close(fd);
     }
-    return paused;
-}
-
-static bool is_door(const struct peers *peers, const void *pointer)
-{
-    for (size_t i = 0; i < peers->door_count; i++)
-        if (pointer == &peers->doors[i])
-            return true;
-    return false;
+    return got < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
 static void *run(void *state)
 {
     struct peers *peers = state;
-    struct epoll_event events[EVENTS_AT_ONCE];
-    int wait_ms = -1;
+    struct pollfd polled[] = {{.fd = peers->bell, .events = POLLIN},
+                              {.fd = peers->options.porter->intake, .events = POLLIN},
+                              {.fd = peers->options.porter->control, .events = POLLIN}};
 
     for (;;) {
-        int count = epoll_wait(peers->epoll, events, EVENTS_AT_ONCE, wait_ms);
-        bool guests, doors;
-
-        for (int i = 0; i < count; i++) {
-            if (events[i].data.ptr == NULL)
-                return NULL;
-            if (is_door(peers, events[i].data.ptr))
-                accept_some(peers, events[i].data.ptr);
-            else
-                listen_to(peers, events[i].data.ptr);
-        }
-        guests = look_after_guests(peers);
-        doors = look_after_doors(peers);
-        wait_ms = guests || doors ? LOOK_MS : -1;
-        if (nudge_guests(peers))
-            wait_ms = NUDGE_MS;
+        if (poll(polled, sizeof polled / sizeof polled[0], -1) < 0 && errno != EINTR)
+            return NULL;
+        if (polled[0].revents != 0)
+            return NULL;
+        if (polled[1].revents != 0)
+            hear_fronts(peers);
+        if (polled[2].revents != 0 && !hear_porter(peers))
+            polled[2].fd = -1;
     }
 }
 
 /* ---- from opening to closing ---- */
 
-static void peers_free(struct peers *peers)
+static int refuse(struct fly_error *out_error)
 {
-    if (peers->epoll >= 0)
-        close(peers->epoll);
-    if (peers->bell >= 0)
-        close(peers->bell);
-    pthread_mutex_destroy(&peers->lock);
-    free(peers);
+    return error_set(out_error, FLY_ELIMIT, "cannot wait for connections: %s", strerror(errno));
+}
+
+static bool order(struct peers *peers, const struct porter_order *order, int fd, bool wait)
+{
+    return front_message_send(peers->options.porter->control, order, sizeof *order, fd, wait);
+}
+
+static bool send_rules(struct peers *peers)
+{
+    const struct peers_options *options = &peers->options;
+    struct porter_order rules = {
+        .what = PORTER_RULES,
+        .rules = {.front = {.device_major = options->rules.device_major, .patience_s = options->first_byte_s},
+                  .connections = options->connections,
+                  .connections_per_user = options->connections_per_user,
+                  .root_connections = options->root_connections}};
+
+    snprintf(rules.rules.front.device_directory, FRONT_PATH_MAX, "%s", options->rules.device_directory);
+    return order(peers, &rules, -1, true);
 }
 
 int peers_open(const struct peers_options *options, struct peers **out_peers, struct fly_error *out_error)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     struct peers *peers = calloc(1, sizeof *peers);
-    int code = 0;
 
     if (peers == NULL)
         return error_no_memory(out_error);
     peers->options = *options;
     pthread_mutex_init(&peers->lock, NULL);
-    peers->epoll = epoll_create1(EPOLL_CLOEXEC);
     peers->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (peers->epoll < 0 || peers->bell < 0 ||
-        epoll_ctl(peers->epoll, EPOLL_CTL_ADD, peers->bell, &event) != 0)
-        code = error_set(out_error, FLY_ELIMIT, "cannot wait for connections: %s", strerror(errno));
-    if (code == 0)
-        code = closer_open(&peers->closer, out_error);
-    if (code < 0)
-        peers_free(peers);
-    else
-        *out_peers = peers;
-    return code;
+    if (peers->bell < 0 || !send_rules(peers)) {
+        int code = refuse(out_error);
+
+        peers_close(peers);
+        return code;
+    }
+    *out_peers = peers;
+    return 0;
 }
 
-int peers_add(struct peers *peers, int fd, void *door, struct fly_error *out_error)
+int peers_add(struct peers *peers, int *fd, bool inherited, void *door, struct fly_error *out_error)
 {
-    struct peers_door *added = &peers->doors[peers->door_count];
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = added};
+    const struct porter_order listen = {
+        .what = PORTER_LISTEN, .door = peers->door_count, .inherited = inherited};
 
-    if (peers->door_count == PEERS_DOORS_MAX || epoll_ctl(peers->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
+    if (peers->door_count == FRONT_DOORS_MAX || !order(peers, &listen, *fd, true))
         return error_set(out_error, FLY_ELIMIT, "cannot wait for connections of another socket");
-    *added = (struct peers_door){.fd = fd, .owner = door};
-    peers->door_count++;
+    peers->doors[peers->door_count++] = door;
+    /* The porter has it, so that this close is not the last one, which may not return (porter.h). */
+    close(*fd);
+    *fd = -1;
     return 0;
 }
 
@@ -444,19 +239,46 @@ int peers_start(struct peers *peers, struct fly_error *out_error)
 {
     peers->runs = quiet_thread_start(&peers->thread, run, peers);
     return peers->runs ? 0
-                       : error_set(out_error, FLY_ENOMEM, "cannot start the thread that accepts connections");
+                       : error_set(out_error, FLY_ENOMEM, "cannot start the thread that gets connections");
+}
+
+/* The question is sent before anybody reads it, so that it fits. */
+int peers_probe(struct peers *peers)
+{
+    static const char question[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    struct porter_order probe = {.what = PORTER_PROBE};
+    int ends[2];
+    bool sent;
+
+    if (peers->door_count == 0 ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+        return -1;
+    probe.door = peers->next_probe++ % peers->door_count;
+    sent = send(ends[0], question, sizeof question - 1, MSG_NOSIGNAL) > 0 &&
+           order(peers, &probe, ends[1], false);
+    close(ends[1]);
+    if (!sent)
+        shutdown(ends[0], SHUT_RDWR);
+    return ends[0];
+}
+
+bool peers_come(struct peers *peers)
+{
+    return porter_lives(peers->options.porter);
 }
 
 void peers_stop(struct peers *peers)
 {
+    const struct porter_order stop = {.what = PORTER_STOP};
+
     if (!peers->runs)
         return;
+    order(peers, &stop, -1, false);
     eventfd_write(peers->bell, 1);
     pthread_join(peers->thread, NULL);
     peers->runs = false;
-    for (size_t i = 0; i < peers->door_count; i++)
-        epoll_ctl(peers->epoll, EPOLL_CTL_DEL, peers->doors[i].fd, NULL);
-    send_late_away(peers, (struct mono_time){INT64_MAX});
+    /* Who is introduced from here on is refused. */
+    shutdown(peers->options.porter->intake, SHUT_RDWR);
 }
 
 void peers_close(struct peers *peers)
@@ -466,12 +288,13 @@ void peers_close(struct peers *peers)
     if (peers == NULL)
         return;
     peers_stop(peers);
-    closer_close(peers->closer);
+    porter_end(peers->options.porter);
     for (struct guest *guest = peers->first; guest != NULL; guest = next) {
         next = guest->next;
-        /* One that is still being closed is left to who closes it. */
-        if (guest->stage != GUEST_LEAVES || atomic_load(&guest->job.done))
-            free(guest);
+        free(guest);
     }
-    peers_free(peers);
+    if (peers->bell >= 0)
+        close(peers->bell);
+    pthread_mutex_destroy(&peers->lock);
+    free(peers);
 }

@@ -27,8 +27,11 @@ enum { OPTION_DISCIPLINE = 38, DISCIPLINE = 1 };
  */
 enum { CONNECTION_BYTES = 65536 };
 
-/* Connections that the library still counts when it has said that they ended, or that were just shut down. */
-enum { COUNTS_LATE = 8, SHUT_AT_ONCE = 64 };
+/*
+ * Connections that the library still counts when their fronts have ended them, with this server's own, and
+ * such as were just shut down.
+ */
+enum { COUNTS_LATE = 64, SHUT_AT_ONCE = 64 };
 
 /*
  * For how long a server that was quiesced waits for the rest of a body. A client that stops within one,
@@ -124,7 +127,7 @@ static int start_daemon(struct door *door, struct fly_error *out_error)
     if (door->daemon == NULL)
         return error_set(out_error, FLY_EUNSUPPORTED, "cannot serve at '%s': %s", door->url, strerror(errno));
     if (own)
-        return peers_add(door->server->peers, door->listener.fd, door, out_error);
+        return peers_add(door->server->peers, &door->listener.fd, door->listener.inherited, door, out_error);
     door->listener.fd = -1; /* the daemon owns it now */
     return 0;
 }
@@ -167,7 +170,8 @@ static int open_door(struct server *server, const char *text, struct fly_error *
 {
     struct door *door = &server->doors[server->door_count];
     const struct listener_access access = {server->options.socket_owner, server->options.socket_group,
-                                           server->options.socket_mode};
+                                           server->options.socket_mode,
+                                           server->options.porter != NULL && !server->options.proofs};
     struct listen_address address;
     char shown[LISTEN_TEXT_MAX];
     bool local;
@@ -212,15 +216,20 @@ static int open_peers(struct server *server, struct fly_error *out_error)
 {
     const struct server_options *options = &server->options;
     const struct peers_options wanted = {
+        .porter = options->porter,
         .rules = {options->device_major != 0 ? options->device_major : SERVER_DEVICE_MAJOR,
                   options->device_directory != NULL ? options->device_directory : "/dev"},
         .connections = options->connections,
         .connections_per_user = options->connections_per_user,
         .root_connections = options->root_connections,
         .first_byte_s = options->request_timeout_s,
-        .take = take_connection};
+        .take = take_connection,
+        .tell = options->tell,
+        .tell_state = options->tell_state};
 
-    return options->accept_peers ? peers_open(&wanted, &server->peers, out_error) : 0;
+    if (options->porter == NULL || options->porter->pid == 0)
+        return 0;
+    return peers_open(&wanted, &server->peers, out_error);
 }
 
 static void close_doors(struct server *server)
@@ -384,6 +393,16 @@ static void check_certificate(struct server *server)
     troubles_set(&server->troubles, &server->certificate_trouble, &why);
 }
 
+int server_probe(struct server *server)
+{
+    return server->peers != NULL ? peers_probe(server->peers) : -1;
+}
+
+bool server_is_reached(struct server *server)
+{
+    return server->peers == NULL || peers_come(server->peers);
+}
+
 void server_tick(struct server *server)
 {
     struct mono_time now = mono_now();
@@ -449,7 +468,7 @@ void server_quiesce(struct server *server)
          * The daemon's thread polls the socket until it ends. If the socket cannot be taken back, closing
          * the daemon closes it.
          */
-        if (door->daemon != NULL && door->listener.fd < 0)
+        if (door->daemon != NULL && door->listener.fd < 0 && !accepts_itself(door))
             door->listener.fd = MHD_quiesce_daemon(door->daemon);
         listener_refuse(&door->listener);
     }

@@ -7,6 +7,7 @@
 
 #include <flyball/error.h>
 
+#include "http/porter.h"
 #include "http/server_back.h"
 
 /*
@@ -47,18 +48,21 @@ struct server_options {
     unsigned connections_per_ip;    /* of a user or another machine, of each TCP address (door_shares.h) */
 
     /*
-     * Makes the server accept connections of Unix sockets itself, and find out who connects: requests
-     * then carry their peer (struct serve_peer).
+     * Accepts connections of Unix sockets, in a process of its own (porter.h): requests then carry their
+     * peer (struct serve_peer), and no descriptor that a client sends comes into this process. Borrowed,
+     * and ended with the server. NULL: nothing is known of peers, and clients of Unix sockets are trusted.
      */
-    bool accept_peers;
-    bool names_users; /* without accept_peers: finds out the user of each connection that the kernel
-                         names, over the loopback too */
-    unsigned connections_per_user; /* of Unix sockets, with accept_peers; 0: no limit */
-    unsigned root_connections;    /* of each Unix socket, with accept_peers: more, for root alone (peers.h) */
-    unsigned device_major;        /* of GPU devices, with accept_peers; 0: SERVER_DEVICE_MAJOR */
-    const char *device_directory; /* holds them as nvidia0, nvidia1 ...; NULL: "/dev" */
-    size_t body_max;              /* most bytes of a request's body */
-    double request_timeout_s;     /* to send a request, to wait for who answers it, to take the answer */
+    struct porter *porter;
+    bool proofs; /* clients may send descriptors of GPUs, as proofs; otherwise the kernel refuses all, if it
+                    can */
+    bool names_users; /* finds out the user of each connection that the kernel names, over the loopback
+                         and without a porter, too */
+    unsigned connections_per_user; /* of Unix sockets, with a porter; 0: no limit */
+    unsigned root_connections;     /* of each Unix socket, with a porter: more, for root alone (peers.h) */
+    unsigned device_major;         /* of GPU devices, with a porter; 0: SERVER_DEVICE_MAJOR */
+    const char *device_directory;  /* holds them as nvidia0, nvidia1 ...; NULL: "/dev" */
+    size_t body_max;               /* most bytes of a request's body */
+    double request_timeout_s;      /* to send a request, to wait for who answers it, to take the answer */
 
     /* Gets a line about each request; called from several threads. NULL: no such lines. */
     void (*log)(void *state, const char *line);
@@ -95,6 +99,16 @@ const char *server_address(const struct server *server, size_t index);
 
 /* Ends requests and connections that take too long, and lets the back do its periodic work. */
 void server_tick(struct server *server);
+
+/*
+ * Asks the server itself, over a Unix socket of its own, on the way that all clients take, and counts
+ * for no limit. Returns a socket that does not block, on which "HTTP/1.1 200" comes if all is well;
+ * owned. -1: there is no such way. Call it, as the next, from the thread that ticks.
+ */
+int server_probe(struct server *server);
+
+/* Returns false if the process that accepts connections has died: the server is to be started again. */
+bool server_is_reached(struct server *server);
 
 /*
  * Reads the certificate, the tokens and the signing key again, and reports how that went. If the new

@@ -376,13 +376,20 @@ void server_on_completed(void *data, struct MHD_Connection *connection, void **r
         atomic_fetch_sub(&server->under_way, 1);
 }
 
-/* Finds out who connected. */
+/* Finds out who connected, and gives the connection its number. */
 static void look_at_peer(const struct door *door, struct connection *row)
 {
-    if (door->listener.bound.at.ss_family == AF_UNIX)
+    struct server *server = door->server;
+    bool over_unix = door->listener.bound.at.ss_family == AF_UNIX;
+    uint64_t number = atomic_fetch_add(&server->connection_numbers, 1) + 1;
+
+    if (over_unix && server->peers != NULL)
+        peers_claim(server->peers, row->fd, number, &row->peer);
+    else if (over_unix && server->options.names_users)
         peer_look(row->fd, &row->peer);
-    else
+    else if (server->options.names_users)
         row->peer.uid = tcp_user_of(row->fd);
+    row->peer.connection = number;
 }
 
 static void begin_connection(struct door *door, struct MHD_Connection *connection, void **socket)
@@ -400,11 +407,7 @@ static void begin_connection(struct door *door, struct MHD_Connection *connectio
         return;
     if (door->shared && !door_shares_add(&door->shares, row))
         shutdown(row->fd, SHUT_RDWR);
-    if (server->options.names_users)
-        look_at_peer(door, row);
-    row->peer.connection = atomic_fetch_add(&server->connection_numbers, 1) + 1;
-    if (server->peers != NULL)
-        peers_claim(server->peers, row->fd, row->peer.connection, &row->peer);
+    look_at_peer(door, row);
 }
 
 static void end_connection(struct door *door, struct connection *row)

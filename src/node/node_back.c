@@ -207,8 +207,8 @@ static void tell(void *state, const char *line)
     log_say(SAY_WARNING, "%s", line);
 }
 
-int node_back_open(struct daemon *daemon, const struct node_listen *listen, struct server **out_server,
-                   struct fly_error *out_error)
+int node_back_open(struct daemon *daemon, const struct node_listen *listen, struct porter *porter,
+                   struct server **out_server, struct fly_error *out_error)
 {
     const struct config *config = daemon->config;
     struct back *back = calloc(1, sizeof *back);
@@ -227,7 +227,8 @@ int node_back_open(struct daemon *daemon, const struct node_listen *listen, stru
         .back_self = back,
         .connections = (unsigned)config_integer(config, KEY_CONNECTIONS),
         .connections_per_ip = (unsigned)config_integer(config, KEY_CONNECTIONS_PER_HOST),
-        .accept_peers = true,
+        .porter = porter,
+        .proofs = true,
         .connections_per_user = (unsigned)config_integer(config, KEY_CONNECTIONS_PER_USER),
         .root_connections = ROOT_CONNECTIONS,
         .body_max = (size_t)config_integer(config, KEY_BODY_MAX),

@@ -13,10 +13,10 @@
 enum { NODE_WORKERS_MAX = 64 };
 
 /*
- * Opens the server in front of the daemon, at these addresses; both are borrowed until the server is
- * closed. Errors as server_open.
+ * Opens the server in front of the daemon, at these addresses and behind this porter; all are borrowed
+ * until the server is closed. Errors as server_open.
  */
-int node_back_open(struct daemon *daemon, const struct node_listen *listen, struct server **out_server,
-                   struct fly_error *out_error);
+int node_back_open(struct daemon *daemon, const struct node_listen *listen, struct porter *porter,
+                   struct server **out_server, struct fly_error *out_error);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flyballd: reads its command line and its configuration, and runs until a signal ends it. */
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <flyball/version.h>
@@ -23,8 +25,9 @@
 #include "node/node_reference.h"
 #include "node/node_restore.h"
 
-static const double tick_s = 0.1;
-enum { STATE_BYTES = 64, OTHER_DESCRIPTORS = 512 };
+static const double tick_s = 0.1, probe_wait_s = 2;
+/* A front has both ends of a connection. */
+enum { STATE_BYTES = 64, OTHER_DESCRIPTORS = 512, ENDS_OF_A_CONNECTION = 2 };
 
 struct running {
     const struct node_arguments *arguments;
@@ -34,8 +37,11 @@ struct running {
     struct server *server;
     struct node_listen listen;
     struct stop_signals stop;
-    struct mono_time next_sign; /* of life, to systemd's watchdog */
-    double sign_every_s;        /* 0: nobody waits for it */
+    struct porter porter;
+    struct mono_time next_sign;   /* of life, to systemd's watchdog */
+    double sign_every_s;          /* 0: nobody waits for it */
+    int probe;                    /* a connection of this daemon to itself; -1: none */
+    struct mono_time probe_until; /* then it is given up */
 };
 
 static double grace_s(const struct running *running)
@@ -62,15 +68,47 @@ static double watchdog_s(void)
     return (double)usec * 0.5e-6;
 }
 
-/* This thread calls no driver, so a GPU that hangs does not keep it from showing that it lives. */
-static void show_life(struct running *running)
+static void end_probe(struct running *running)
 {
+    if (running->probe >= 0)
+        close(running->probe);
+    running->probe = -1;
+}
+
+static void show_life(struct running *running, struct mono_time now)
+{
+    end_probe(running);
+    announce("WATCHDOG=1");
+    running->next_sign = mono_after_s(now, running->sign_every_s);
+}
+
+/*
+ * Life is shown when the daemon has answered itself, on the way that all clients take. No driver is on
+ * that way, so a GPU that hangs does not keep it from showing that it lives.
+ */
+static void watch_life(struct running *running)
+{
+    static const char good[] = "HTTP/1.1 200";
     struct mono_time now = mono_now();
+    char said[sizeof good - 1];
 
     if (running->sign_every_s <= 0 || now.ns < running->next_sign.ns)
         return;
-    announce("WATCHDOG=1");
-    running->next_sign = mono_after_s(now, running->sign_every_s);
+    if (running->probe >= 0 &&
+        recv(running->probe, said, sizeof said, MSG_PEEK | MSG_DONTWAIT) == sizeof said &&
+        memcmp(said, good, sizeof said) == 0) {
+        show_life(running, now);
+        return;
+    }
+    if (running->probe >= 0 && now.ns < running->probe_until.ns)
+        return;
+    if (running->probe >= 0)
+        log_say(SAY_WARNING, "the daemon does not answer itself over its own socket");
+    end_probe(running);
+    running->probe = server_probe(running->server);
+    running->probe_until = mono_after_s(now, fmax(running->sign_every_s / 4, probe_wait_s));
+    if (running->probe < 0)
+        show_life(running, now);
 }
 
 static void say_restart(void *state, const char *key)
@@ -121,14 +159,18 @@ static void say_ready(const struct running *running)
     announce("READY=1");
 }
 
-static void serve(struct running *running)
+/* Returns false if no client can reach the daemon any more. */
+static bool serve(struct running *running)
 {
     while (!stop_signals_wait(&running->stop, mono_after_s(mono_now(), tick_s))) {
         if (stop_signals_take_reload(&running->stop))
             reload(running);
         server_tick(running->server);
-        show_life(running);
+        watch_life(running);
+        if (!server_is_reached(running->server))
+            return false;
     }
+    return true;
 }
 
 /* First everything is put back, then answers under way are finished. Returns the exit status. */
@@ -163,7 +205,8 @@ static int finish(struct running *running)
 /* Connections must not take the descriptors that the driver and the journal need. */
 static void allow_descriptors(const struct config *config)
 {
-    rlim_t wanted = (rlim_t)config_integer(config, KEY_CONNECTIONS) * config_list(config, KEY_LISTEN)->count +
+    rlim_t wanted = (rlim_t)config_integer(config, KEY_CONNECTIONS) *
+                        (config_list(config, KEY_LISTEN)->count * ENDS_OF_A_CONNECTION) +
                     OTHER_DESCRIPTORS;
     struct rlimit limit;
 
@@ -180,27 +223,39 @@ static int run(const struct node_arguments *arguments, const struct config *conf
                struct fly_error *out_error)
 {
     static struct running running;
+    bool reached;
     int code;
 
-    running = (struct running){.arguments = arguments, .first = config, .sign_every_s = watchdog_s()};
+    running = (struct running){.arguments = arguments,
+                               .first = config,
+                               .porter = PORTER_NONE,
+                               .sign_every_s = watchdog_s(),
+                               .probe = -1};
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     allow_descriptors(config);
-    stop_signals_hold_for_service(&running.stop);
     code =
         node_listen_choose(config_list(config, KEY_LISTEN), listener_inherited(), &running.listen, out_error);
+    if (code == 0)
+        code = porter_start(running.listen.words, running.listen.count, &running.porter, out_error);
+    stop_signals_hold_for_service(&running.stop);
     if (code == 0)
         code = daemon_open(config, &running.daemon, out_error);
     if (code < 0)
         return code;
-    code = node_back_open(&running.daemon, &running.listen, &running.server, out_error);
+    code = node_back_open(&running.daemon, &running.listen, &running.porter, &running.server, out_error);
     if (code < 0) {
         daemon_close(&running.daemon, grace_s(&running));
         return code;
     }
     say_ready(&running);
-    serve(&running);
+    reached = serve(&running);
+    if (!reached)
+        log_say(SAY_ERROR,
+                "the process that accepts connections has died; the daemon ends, to be started again");
     code = finish(&running);
+    if (code == 0 && !reached)
+        code = fly_error_exit_status(FLY_EBUSY);
     config_free(running.latest);
     return code;
 }

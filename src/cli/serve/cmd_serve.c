@@ -22,7 +22,8 @@
 #include "serve/service.h"
 
 static const double tick_s = 0.1;
-enum { LINES_MAX = 16384, DESCRIPTORS_OF_A_WORKER = 16, OTHER_DESCRIPTORS = 64 };
+/* A front (http/front.h) has both ends of a connection. */
+enum { LINES_MAX = 16384, DESCRIPTORS_OF_A_WORKER = 16, OTHER_DESCRIPTORS = 512, ENDS_OF_A_CONNECTION = 2 };
 
 /* clang-format off */
 static const struct cli_option options[] = {
@@ -121,15 +122,18 @@ static void reload(struct server *server)
     announce("READY=1");
 }
 
-/* Serves until a signal comes, then finishes what is under way. Returns whether that was done in time. */
-static bool serve_until_stopped(struct server *server, struct stop_signals *stop, double grace_s)
+/* Serves until a signal comes, or until no client can reach the service any more (`reached`), then finishes
+ * what is under way. Returns whether that was done in time. */
+static bool serve_until_stopped(struct server *server, struct stop_signals *stop, double grace_s,
+                                bool *reached)
 {
     struct mono_time until;
 
-    while (!stop_signals_wait(stop, mono_after_s(mono_now(), tick_s))) {
+    while (*reached && !stop_signals_wait(stop, mono_after_s(mono_now(), tick_s))) {
         if (stop_signals_take_reload(stop))
             reload(server);
         server_tick(server);
+        *reached = server_is_reached(server);
     }
     /* From here on a second signal ends the process as usual. */
     stop_signals_release(stop);
@@ -157,7 +161,8 @@ _Noreturn static void leave_it(const struct cli_call *call)
     _exit(fly_error_exit_status(FLY_EBUSY));
 }
 
-static struct service_options read_options(const struct cli_call *call, struct logger *logger)
+static struct service_options read_options(const struct cli_call *call, struct logger *logger,
+                                           struct porter *porter)
 {
     const struct cli_list *listen = cli_list(call, "listen");
     struct service_options made = {
@@ -171,6 +176,7 @@ static struct service_options read_options(const struct cli_call *call, struct l
                 .insecure_plain_http = cli_flag(call, "insecure-plain-http"),
                 .tokens_in_path = cli_flag(call, "compat-zeus"),
                 .socket_group = cli_text(call, "socket-group"),
+                .porter = porter,
                 .connections = (unsigned)cli_integer(call, "connections"),
                 .connections_per_ip = (unsigned)cli_integer(call, "connections-per-host"),
                 .body_max = (size_t)cli_integer(call, "body-max"),
@@ -198,7 +204,7 @@ static struct service_options read_options(const struct cli_call *call, struct l
  */
 static void allow_descriptors(const struct cli_call *call, const struct service_options *made)
 {
-    rlim_t wanted = (rlim_t)made->server.listen_count * made->server.connections +
+    rlim_t wanted = (rlim_t)made->server.listen_count * made->server.connections * ENDS_OF_A_CONNECTION +
                     (rlim_t)(made->workers + 1) * DESCRIPTORS_OF_A_WORKER + OTHER_DESCRIPTORS;
     struct rlimit limit;
 
@@ -217,18 +223,24 @@ static void allow_descriptors(const struct cli_call *call, const struct service_
 static int serve_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct logger logger = {call};
-    const struct service_options made = read_options(call, &logger);
+    struct porter porter = PORTER_NONE;
+    const struct service_options made = read_options(call, &logger, &porter);
     struct stop_signals stop;
     struct server *server;
+    bool reached = true;
     int code;
 
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow becomes an error of the store */
     allow_descriptors(call, &made);
+    code = porter_start(made.server.listen, made.server.listen_count, &porter, out_error);
+    if (code < 0)
+        return code;
     stop_signals_hold_for_service(&stop);
     code = service_open(&made, &server, out_error);
     if (code < 0) {
         stop_signals_release(&stop);
+        porter_end(&porter);
         return code;
     }
     code = say_addresses(call, server, out_error);
@@ -238,10 +250,12 @@ static int serve_run(const struct cli_call *call, struct fly_error *out_error)
         server_close(server);
         return code;
     }
-    if (!serve_until_stopped(server, &stop, cli_real(call, "grace")))
+    if (!serve_until_stopped(server, &stop, cli_real(call, "grace"), &reached))
         leave_it(call);
     server_close(server);
-    return 0;
+    return reached ? 0
+                   : error_set(out_error, FLY_EBUSY,
+                               "the process that accepts connections has died; start the service again");
 }
 
 const struct cli_command cmd_serve = {
