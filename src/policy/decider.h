@@ -152,6 +152,8 @@ enum verdict decider_judge(const struct decider *decider, const struct progress_
  * you may only call decider_deinit; or FLY_ENOMEM. Use them only if decider_saves returns true.
  */
 bool decider_saves(const struct decider *decider);
+/* Tells the policy, whose own state was just loaded, the profiles and what is given up. */
+void decider_tell_kept(struct decider *decider);
 void decider_save(const struct decider *decider, struct buffer *bytes);
 int decider_load(struct decider *decider, struct bytes_reader *bytes, struct fly_error *out_error);
 
