@@ -187,7 +187,7 @@ WRONG = {  # --policy: status and words behind the plug-in's path
     "limit": (65, "gave a power limit of 123.25 W, which batch size", "one of its limits_w"),
     "limit_nan": (65, "gave a power limit of nan W"),
     "limit_rule": (65, "gave limit rule 9"),
-    "epochs": (65, "'epoch_cap' gave 101 epochs, and the job may run 100"),
+    "epochs": (65, "'epoch_cap' gave 101 epochs; return at most max_epochs, which is 100"),
     "create": (65, "'create' failed with 7 for job", "it is too late; mend"),
     "propose": (65, "'propose' in recurrence 4, try 1, failed with -5"),
     "two_answers": (65, "gave two answers to one question"),

@@ -338,7 +338,7 @@ def test_daemons_end_with_their_try():
     rows_of_test = (
         ("reached", "-", reach, ["--tries", "1"], 0, [False]),
         ("ignores SIGTERM", "", reach, ["--tries", "1", "--grace", "0.2"], 0, [False]),
-        ("failed twice", "-", "exit 3", ["--tries", "2"], 3, [False, True]),
+        ("failed twice", "-", "echo >&$FLYBALL_STEP_FD; exit 3", ["--tries", "2"], 3, [False, True]),
         ("interrupted", "-", "kill -TERM $PPID; sleep 60", ["--tries", "2"], 143, [False]),
         ("ended by itself", "-", "echo 'epoch 1 metric 1' >&$FLYBALL_STEP_FD; exit 0", ["--tries", "1", "--train-on"], 0, [True]),
     )

@@ -106,7 +106,7 @@ def test_recognised_on_any_stream():
             log.write("CUDA out of memory, said before\n")
             log.flush()
             result, made = run("sys.exit(3)", stdout=log, stderr=log)
-            tap.equal(made, [(32, "crashed", "exit status 3")])
+            tap.equal(made, [(32, "not_started", "exit status 3")])
             fresh()
             result, made = run(script, stdout=log, stderr=subprocess.STDOUT)
             tap.equal(made, [GPU])
@@ -125,9 +125,9 @@ def test_what_is_none():
     recovered = heard + "report(1, 0.5)\n"
     with machine(*EXACT, gpus=1):
         for script, expected in ((recovered + "report(2, 1)\nsys.exit(0)", (32, "reached", None)), (recovered + "sys.exit(1)", (32, "crashed", "exit status 1")),
-                                 ("put(2, 'lower the batch if you see CUDA out of memory\\n')\nraise ValueError('no')", (32, "crashed", "exit status 1")),
-                                 (heard + "raise ValueError('no')", (32, "crashed", "exit status 1")),
-                                 ("os.kill(os.getpid(), signal.SIGKILL)", (32, "crashed", "signal 9")), ("sys.exit(137)", (32, "crashed", "exit status 137"))):
+                                 ("put(2, 'lower the batch if you see CUDA out of memory\\n')\nraise ValueError('no')", (32, "not_started", "exit status 1")),
+                                 (heard + "raise ValueError('no')", (32, "not_started", "exit status 1")),
+                                 ("os.kill(os.getpid(), signal.SIGKILL)", (32, "not_started", "signal 9")), ("sys.exit(137)", (32, "not_started", "exit status 137"))):
             fresh()
             with open(log, "w", encoding="utf-8") as stream:
                 _, made = run(script, stderr=stream)
@@ -164,7 +164,7 @@ open(counts, "w").write("oom 5\\noom_kill 4\\n")
 
 
 def test_given_up():
-    """A batch size that crashes again and again is not run any more, and the reason is told; one try says that it explores nothing."""
+    """A batch size that the program rejects again and again is not run any more, and the reason is told; one try says that it explores nothing."""
     fresh()
     crashed = []
     with machine(*EXACT, gpus=1):
@@ -174,12 +174,12 @@ def test_given_up():
             result, made = run("report(1, 1) if batch != 16 else sys.exit(3)", "--tries", "3")
             tap.equal((result.returncode, made[-1][1]), (0, "reached"), result.stderr)
             tap.equal("one try" in result.stderr, False)
-            crashed += [cause for size, end, cause in made if (size, end) == (16, "crashed")]
-        tap.contains(result.stderr, "; batch size 16 is given up: its trials crashed again and again (exit status 3), while others trained")
+            crashed += [cause for size, end, cause in made if (size, end) == (16, "not_started")]
+        tap.contains(result.stderr, "; batch size 16 is given up: its trials failed before their first step again and again (exit status 3), while others trained")
         why = subprocess.run([FLYBALL, "job", "why", "job", "--format", "json"], env=environment(), cwd=HOME, capture_output=True, text=True, check=True)
     tap.equal(crashed, ["exit status 3"] * 3)
     (row,) = [row for row in json.loads(why.stdout)["numbers"]["known"] if row["batch_size"] == 16]
-    tap.equal((row["crashed"], row["given_up"], row["trials"]), (3, True, 0))
+    tap.equal((row["crashed"], row["given_up"], row["trials"]), (0, True, 0))
 
 
 def test_plugin():

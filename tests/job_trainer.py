@@ -6,7 +6,7 @@ usage: job_trainer.py BATCH_SIZE [WORD...]
 Words are "name=value": epochs=16:4,32:5 (how many by batch size; never: 0), fail=32:crash,64:memory,128:status9
 (in its second epoch), by=lines|one|two (how it reports), stubborn=1 (ignores SIGTERM), out=FILE (a line for each start),
 after=SECONDS (it goes on after its last epoch), patience=N (it ends by itself after so many), step=SECONDS (0.01), luck=FAULTS (see `unlucky`), state=FILE (checkpoint: epochs done),
-untold=1 (it tells no steps).
+untold=1 (it tells no steps), load=SECONDS (before its first step), every=N (epochs between two reports), typo=STATUS (it fails at once).
 """
 
 import os
@@ -68,6 +68,8 @@ def unlucky(epoch):
     return None
 
 
+if "typo" in words:
+    sys.exit(int(words["typo"]))
 if "out" in words:
     with open(words["out"], "a", encoding="utf-8") as file:
         file.write(" ".join(f"{name}={os.environ.get('FLYBALL_' + name, '-')}" for name in
@@ -81,6 +83,7 @@ state = pathlib.Path(words["state"]) if "state" in words else None
 done = int(state.read_text(encoding="utf-8")) if state and state.exists() else 0
 needed = int(by_batch(words.get("epochs", "")).get(str(batch_size), 3))
 failure = by_batch(words.get("fail", "")).get(str(batch_size))
+time.sleep(float(words.get("load", 0)))
 for epoch in range(done + 1, min(int(os.environ.get("FLYBALL_MAX_EPOCHS", 20)), int(words.get("patience", 10**6))) + 1):
     say(f"epoch {epoch}")
     for _ in range(4):
@@ -92,7 +95,8 @@ for epoch in range(done + 1, min(int(os.environ.get("FLYBALL_MAX_EPOCHS", 20)), 
         fail(failure)
     if unlucky(epoch):
         fail(unlucky(epoch))
-    report(epoch, 0.9 if needed == 0 else min(1, epoch / needed))
+    if epoch % int(words.get("every", 1)) == 0:
+        report(epoch, 0.9 if needed == 0 else min(1, epoch / needed))
     if state:
         state.write_text(str(epoch), encoding="utf-8")
 time.sleep(float(words.get("after", 0)))

@@ -6,6 +6,7 @@ usage: python_session_ends.py FLYBALL SOURCE_ROOT
 
 import contextlib
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -47,6 +48,46 @@ def test_exceptions_pass():
             except type(error) as caught:
                 tap.equal(caught is error, True)
             told(lambda: [ended for _, ended in ends()[len(before):]], [outcome] if outcome else [], repr(error))
+
+
+def test_fails_before_its_first_step():
+    """Nothing is learnt from it, unless a step, an epoch or a report says that it had begun; the GPU's memory counts."""
+    def fail(training, begins):
+        with training:
+            if begins == "epoch":
+                next(iter(training.epochs()))
+            elif begins == "step":
+                next(iter(training.steps(range(3))))
+            elif begins == "report":
+                training.report(0.1)
+            raise MemoryError if begins == "memory" else ZeroDivisionError
+
+    with log_and_machine():
+        for begins, outcome, vain in (("nothing", "crashed", True), ("step", "crashed", False), ("report", "crashed", False), ("memory", "out_of_memory", False)):
+            before = len(ends())
+            with contextlib.suppress(ZeroDivisionError, MemoryError):
+                fail(session(f"fails-{next(names)}"), begins)
+            told(lambda: [(body["outcome"], body.get("nothing_learnt", False)) for _, body in events("ended")[before:]], [(outcome, vain)], begins)
+
+
+def test_fails_inside_flyball_run():
+    """Its own session says so, and `flyball run` makes no other try of a program that never began."""
+    script = """
+import flyball, sys
+session = flyball.Session("inside", batch_sizes=[16, 32], default=32, target=0.9, max_epochs=6, wait_s=60, leave_limits=True)
+with session as training:
+    for _ in range(int(sys.argv[1])):
+        for _ in training.steps(range(3)): pass
+    raise ZeroDivisionError
+"""
+    definition = ["--batch-sizes", "16,32", "--default-batch-size", "32", "--target-metric", "0.9", "--max-epochs", "6", "--leave-limits", "--tries", "2"]
+    report = HOME / "inside.json"
+    for epochs, expected in ((0, ["not_started"]), (1, ["crashed", "crashed"])):
+        with log_and_machine():
+            done = tap.run([os.path.abspath(sys.argv[1]), "run", "--job", "inside", *definition, "--output", str(report), "--", sys.executable, "-c", script, str(epochs)])
+            made = [attempt["end"] for attempt in json.loads(report.read_text())["recurrence"]["tries"]]
+            tap.equal((done.returncode, made), (1, expected), done.stderr)
+            told(lambda: [body.get("nothing_learnt", False) for _, body in events("ended")], [epochs == 0] * len(expected), done.stderr)
 
 
 def test_interrupt_within_a_step():

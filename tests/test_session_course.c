@@ -40,6 +40,67 @@ static void test_energy_never_goes_back(void **state)
     check_double(scene.fake.ends[0].energy_j, 1e9);
 }
 
+/* It is what came before the first step, not before an epoch that still had to load its data. */
+static void test_start_up(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    scene_open(&scene);
+    tuner_bench_pass(&scene.bench, 3.0);
+    fly_session_epoch_begin(scene.session);
+    tuner_bench_pass(&scene.bench, 1.0);
+    (void)train_epoch(&scene, 2, 0.5);
+    (void)train_epoch(&scene, 2, 0.95);
+    scene_end(&scene);
+    for (int i = 0; i < 2; i++) {
+        check_same(scene.fake.reports[i].startup_time_s, 4.0, 1e-6);
+        assert_true(scene.fake.reports[i].startup_energy_j > 0.0);
+        check_double(scene.fake.reports[i].startup_energy_j, scene.fake.reports[0].startup_energy_j);
+        assert_true(scene.fake.reports[i].startup_energy_j < scene.fake.reports[i].energy_j);
+    }
+    check_same(scene.fake.ends[0].startup_time_s, 4.0, 1e-6);
+}
+
+/* Without a step before the first report, and without the begin of an epoch, it is not known. */
+static void test_unknown_start_up(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    scene_open(&scene);
+    tuner_bench_pass(&scene.bench, 4.0);
+    (void)fly_session_report(scene.session, 0.5);
+    fly_session_step_begin(scene.session);
+    tuner_bench_pass(&scene.bench, 1.0);
+    (void)fly_session_report(scene.session, 0.95);
+    scene_end(&scene);
+    assert_true(isnan(scene.fake.reports[0].startup_time_s) && isnan(scene.fake.reports[0].startup_energy_j));
+    assert_true(isnan(scene.fake.reports[1].startup_time_s));
+}
+
+/* A program that fails before its first step tells nothing; with one, it crashed. */
+static void test_fails_before_its_first_step(void **state)
+{
+    (void)state;
+    for (int steps = 0; steps <= 1; steps++) {
+        struct scene scene;
+
+        scene_begin(&scene);
+        scene_open(&scene);
+        if (steps > 0)
+            fly_session_step_begin(scene.session);
+        fly_session_close(scene.session, FLY_SESSION_CRASHED);
+        tuner_bench_stop(&scene.bench);
+        assert_int_equal(scene.fake.end_count, 1);
+        assert_int_equal(scene.fake.ends[0].outcome, TRIAL_CRASHED);
+        assert_int_equal(scene.fake.ends[0].nothing_learnt, steps == 0);
+        assert_int_equal(forget(NULL), 0);
+    }
+}
+
 static void test_over_without_memory(void **state)
 {
     struct scene scene;
@@ -287,6 +348,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_over_by_an_answer, forget),
         cmocka_unit_test_teardown(test_energy_never_goes_back, forget),
+        cmocka_unit_test_teardown(test_start_up, forget),
+        cmocka_unit_test_teardown(test_unknown_start_up, forget),
+        cmocka_unit_test_teardown(test_fails_before_its_first_step, forget),
         cmocka_unit_test_teardown(test_over_without_memory, forget),
         cmocka_unit_test_teardown(test_ended_by_the_program, forget),
         cmocka_unit_test_teardown(test_steps_wait_until_settled, forget),

@@ -150,6 +150,10 @@ struct fly_trial {
     int by_itself;  /* with FLY_TRIAL_STOPPED, not 0: it ended early, which shows only that it needs more */
     double dearer;  /* live, without a whole profile: its cost at the limits that it ran at, over that at the
                        best one, as other batch sizes show; 0: not known, or it ran at the chosen limit */
+    double apart_energy_j; /* the part of energy_j that belongs to no epoch, as start-up; 0: none is known */
+    double apart_time_s;   /* likewise of time_s */
+    int nothing_learnt;    /* not 0: the program failed before its first step. Forget that it began: the next
+                              question is as if the trial had not been */
 };
 
 /* A power profile, and what it took to measure. Copy what you keep. */
@@ -200,6 +204,8 @@ struct fly_cap_question {
     double epoch_time_s;
     double highest_limit_w;  /* of this batch size's profile, all GPUs together */
     double recurrences_left; /* that will begin after this one; NAN: not known */
+    double apart_energy_j;   /* what the trial takes apart from its epochs, as start-up; 0: none is known */
+    double apart_time_s;
 };
 
 /* A batch-size policy. Slots marked optional may be left out. */

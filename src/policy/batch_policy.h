@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <flyball/cost.h>
+
 #include "base/arena.h"
 #include "base/buffer.h"
 #include "base/bytes.h"
@@ -66,11 +68,23 @@ struct batch_question {
     double recurrences_left; /* that will begin, with this one if it is new; NAN: not known */
 };
 
+/*
+ * The cost of a trial's epochs, by the job's eta. What a trial takes apart from them it takes at each batch
+ * size: a model of epochs leaves it out.
+ */
+static inline double trial_epochs_cost(const struct job_spec *spec, const struct trial_ended *ended)
+{
+    return fly_cost(spec->eta, spec->max_power_w, ended->energy_j - ended->apart_energy_j,
+                    ended->time_s - ended->apart_time_s);
+}
+
 /* Asks how many epochs a proposed trial may run. */
 struct epoch_question {
     size_t batch;
     double epoch_energy_j; /* at the trial's power limit */
     double epoch_time_s;
+    double apart_energy_j; /* what the trial takes apart from its epochs, as start-up, where that is known */
+    double apart_time_s;
     double highest_limit_w;  /* of this batch size's profile, all GPUs together */
     double recurrences_left; /* that will still begin; NAN: not known */
 };

@@ -238,10 +238,10 @@ static void fold_early(struct bayes_state *state, const struct trial_ended *ende
 static void fold_ended(struct bayes_state *state, const struct trial_ended *ended)
 {
     struct belief_arm *arm = &state->belief.arms[ended->batch];
-    double cost = fly_cost(state->spec->eta, state->spec->max_power_w, ended->energy_j, ended->time_s);
+    double cost = trial_epochs_cost(state->spec, ended);
 
-    if (!ended->late && state->pending[ended->batch] > 0)
-        state->pending[ended->batch]--;
+    state->pending[ended->batch] -= !ended->late && state->pending[ended->batch] > 0;
+    state->course.taken_up &= !ended->nothing_learnt; /* a doubt is still open */
     if (!outcome_observed(ended->outcome) || !(ended->epochs > 0.0) || !isfinite(ended->epochs))
         return;
     arm->tried = true;
@@ -265,7 +265,7 @@ static void fold_ended(struct bayes_state *state, const struct trial_ended *ende
  */
 static void fold_seen(struct bayes_state *state, const struct trial_ended *ended)
 {
-    double cost = fly_cost(state->spec->eta, state->spec->max_power_w, ended->energy_j, ended->time_s);
+    double cost = trial_epochs_cost(state->spec, ended);
 
     if (ended->outcome != TRIAL_REACHED || !(ended->epochs > 0.0) || !isfinite(ended->epochs))
         return;

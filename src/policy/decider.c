@@ -142,11 +142,22 @@ static int fold_profile(struct decider *decider, const struct profile_measured *
     return 0;
 }
 
+static void give_up(struct decider *decider, size_t batch)
+{
+    decider->streaks[batch].given_up = true;
+    tell_policy(decider, &(struct event){.kind = EVENT_BATCH_GIVEN_UP, .given_up = batch});
+}
+
 /* Call it after the policy has folded the end. */
 static void watch_crashes(struct decider *decider, const struct trial_ended *ended)
 {
     bool trained = !ended->crashed && (outcome_observed(ended->outcome) || ended->outcome == TRIAL_CRASHED);
 
+    if (ended->nothing_learnt) {
+        if (ended->crashed && !decider->streaks[ended->batch].given_up)
+            give_up(decider, ended->batch);
+        return;
+    }
     if (!ended->crashed && (!trained || !decider->crashing))
         return;
     decider->crashing = true;
@@ -294,6 +305,17 @@ static struct proposal propose_default(const struct decider *decider, enum reaso
 
 /* ---- the fold ---- */
 
+/* A trial of which nothing is learnt gives its number back, unless another one has the next. */
+static void count_end(struct decider *decider, const struct trial_ended *ended)
+{
+    if (ended->nothing_learnt && ended->batch == decider->spec->default_batch)
+        guard_withdraw_question(&decider->guard);
+    if (ended->nothing_learnt && !ended->late && ended->trial + 1 == decider->trials)
+        decider->trials--;
+    else
+        decider->ended += !ended->late;
+}
+
 int decider_fold(struct decider *decider, const struct event *event, struct fly_error *out_error)
 {
     int code = 0;
@@ -309,7 +331,7 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
         code = fold_profile(decider, event->measured, out_error);
         break;
     case EVENT_TRIAL_ENDED:
-        decider->ended += !event->ended->late;
+        count_end(decider, event->ended);
         __attribute__((fallthrough));
     case EVENT_TRIAL_SEEN:
         if (decider->guarded)
@@ -390,18 +412,23 @@ static int ask_epochs(const struct decider *decider, const struct epoch_question
     return 0;
 }
 
+int decider_cap(const struct decider *decider, const struct epoch_question *told, uint32_t *out_epochs,
+                struct fly_error *out_error)
+{
+    struct epoch_question question = *told;
+
+    question.highest_limit_w = of_all_gpus(decider, decider->profiles[told->batch].highest_limit_w);
+    question.recurrences_left = decider->recurrences_left;
+    return ask_epochs(decider, &question, out_epochs, out_error);
+}
+
 int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j, double epoch_time_s,
                       uint32_t *out_epochs, struct fly_error *out_error)
 {
     const struct epoch_question question = {
-        .batch = batch,
-        .epoch_energy_j = epoch_energy_j,
-        .epoch_time_s = epoch_time_s,
-        .highest_limit_w = of_all_gpus(decider, decider->profiles[batch].highest_limit_w),
-        .recurrences_left = decider->recurrences_left,
-    };
+        .batch = batch, .epoch_energy_j = epoch_energy_j, .epoch_time_s = epoch_time_s};
 
-    return ask_epochs(decider, &question, out_epochs, out_error);
+    return decider_cap(decider, &question, out_epochs, out_error);
 }
 
 int decider_measured_cap(const struct decider *decider, const struct profile_measured *measured, size_t best,

@@ -69,7 +69,7 @@ struct decider {
     size_t excluded;     /* the first batch size that does not fit; batch_count if all fit */
 };
 
-enum { DECIDER_STATE_VERSION = 6 }; /* version of decider_save's format, besides the policy's own */
+enum { DECIDER_STATE_VERSION = 7 }; /* version of decider_save's format, besides the policy's own */
 
 /*
  * Borrows spec, policies and arena for the lifetime of the decider. Call decider_deinit, before
@@ -118,6 +118,10 @@ double decider_limit_w(const struct decider *decider, const struct proposal *pro
  */
 int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j, double epoch_time_s,
                       uint32_t *out_epochs, struct fly_error *out_error);
+
+/* The same for a trial that also takes something apart from its epochs. The decider fills in the rest. */
+int decider_cap(const struct decider *decider, const struct epoch_question *told, uint32_t *out_epochs,
+                struct fly_error *out_error);
 
 /*
  * Returns whether the policy chooses pairs of batch size and power limit within the job's bound on the

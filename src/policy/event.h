@@ -112,6 +112,11 @@ struct trial_ended {
                      */
     double energy_j; /* of this trial alone, profiling included */
     double time_s;
+    double
+        apart_energy_j; /* the part of these two that belongs to no epoch, as start-up, where it is known */
+    double apart_time_s;
+    bool nothing_learnt; /* with TRIAL_CRASHED: as if it had not been proposed; with `crashed`: but its batch
+                            size is given up */
     double dearer; /* without a whole profile: cost under the limits that it ran at, over that under the best
                       limit, as other batch sizes show; 0: not known, or it ran at the limit chosen */
 };

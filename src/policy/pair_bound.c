@@ -72,19 +72,20 @@ void pair_bound_take_profile(struct pair_bound *bound, const struct profile_meas
     bound->arms[measured->batch].profiling = running > 0 ? running : 1;
 }
 
-/* Takes in how long a trial took, if it ran under one limit. */
+/* Takes in how long a trial's epochs took, if it ran under one limit. */
 static void take_time(struct pair_arm *arm, const struct trial_ended *ended)
 {
+    double epochs_s = ended->time_s - ended->apart_time_s;
     double units = arm->units_per_epoch > 0.0 ? arm->units_per_epoch : 1.0;
 
     if (arm->points == NULL) {
-        arm->run_s += ended->time_s;
+        arm->run_s += epochs_s;
         arm->run_epochs += ended->epochs;
     }
     for (size_t i = 0; i < arm->count; i++) {
         if (arm->points[i].limit_w != ended->limit_w)
             continue;
-        arm->taken_s += ended->time_s;
+        arm->taken_s += epochs_s;
         arm->profile_s += ended->epochs * arm->points[i].time_s * units;
     }
 }

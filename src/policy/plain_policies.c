@@ -71,7 +71,9 @@ static uint32_t search_epochs(const struct plain_search *search, const struct ep
     const struct job_spec *spec = search->spec;
 
     return early_stopping_epochs(
-        most, fly_cost(spec->eta, spec->max_power_w, question->epoch_energy_j, question->epoch_time_s),
+        fmax(most - fly_cost(spec->eta, spec->max_power_w, question->apart_energy_j, question->apart_time_s),
+             0.0),
+        fly_cost(spec->eta, spec->max_power_w, question->epoch_energy_j, question->epoch_time_s),
         spec->max_epochs);
 }
 

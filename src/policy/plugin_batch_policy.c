@@ -203,6 +203,9 @@ static struct fly_trial describe_trial(const struct plugin_state *state, const s
         .crashed = ended->crashed,
         .by_itself = ended->by_itself,
         .dearer = ended->dearer,
+        .apart_energy_j = ended->apart_energy_j,
+        .apart_time_s = ended->apart_time_s,
+        .nothing_learnt = ended->nothing_learnt,
     };
 }
 
@@ -404,21 +407,20 @@ static int plugin_propose(const void *opaque, const struct batch_question *quest
     return 0;
 }
 
-static uint32_t ask_epochs(const struct plugin_state *state, const struct epoch_question *question,
+static uint32_t ask_epochs(const struct plugin_state *state, const struct epoch_question *told,
                            const char *function)
 {
     const struct plugin_batch_policy *self = state->self;
-    const struct fly_cap_question asked = {.batch = question->batch,
-                                           .epoch_energy_j = question->epoch_energy_j,
-                                           .epoch_time_s = question->epoch_time_s,
-                                           .highest_limit_w = question->highest_limit_w,
-                                           .recurrences_left = question->recurrences_left};
+    const struct fly_cap_question asked = {
+        told->batch,           told->epoch_energy_j,   told->epoch_time_s,
+        told->highest_limit_w, told->recurrences_left, told->apart_energy_j,
+        told->apart_time_s};
     uint32_t epochs;
 
     plugin_enter(&self->plugin, function);
     epochs = HAS(self, cap) ? self->table->cap(state->state, &asked)
-                            : self->table->epoch_cap(state->state, question->batch, question->epoch_energy_j,
-                                                     question->epoch_time_s);
+                            : self->table->epoch_cap(state->state, told->batch, told->epoch_energy_j,
+                                                     told->epoch_time_s);
     plugin_leave();
     return epochs;
 }
@@ -432,8 +434,7 @@ static int plugin_epoch_cap(const void *opaque, const struct epoch_question *que
 
     if (epochs > state->spec->max_epochs)
         return error_set(out_error, FLY_EDATA,
-                         "plug-in '%.200s': '%s' gave %u epochs, and the job may run %u; return at "
-                         "most the job's max_epochs",
+                         "plug-in '%.200s': '%s' gave %u epochs; return at most max_epochs, which is %u",
                          state->self->plugin.path, function, epochs, state->spec->max_epochs);
     *out_epochs = epochs;
     return 0;

@@ -208,6 +208,11 @@ void guard_take_question(struct guard *guard)
     guard->asked_at = guard->finished;
 }
 
+void guard_withdraw_question(struct guard *guard)
+{
+    guard->asked = false;
+}
+
 double guard_limit_share(const struct job_spec *spec, const struct fly_power_point *points, size_t count,
                          double limit_w)
 {

@@ -78,6 +78,9 @@ void guard_take_default(struct guard *guard, double cost);
 /* Takes in a run of the default that had no cap and did not reach its target. */
 void guard_take_default_failed(struct guard *guard);
 
+/* Takes in that the default, proposed on GUARD_ASK, came to nothing. */
+void guard_withdraw_question(struct guard *guard);
+
 /* Takes in a try of a recurrence; a default's after guard_take_default. */
 void guard_take_try(struct guard *guard, uint64_t recurrence, double cost, bool reached);
 

@@ -354,8 +354,12 @@ static int zeus_epoch_cap(const void *opaque, const struct epoch_question *quest
     double epoch_j = fly_cost(state->spec->eta, question->highest_limit_w, question->epoch_energy_j,
                               question->epoch_time_s);
 
+    double apart_j = fly_cost(state->spec->eta, question->highest_limit_w, question->apart_energy_j,
+                              question->apart_time_s);
+
     (void)out_error;
-    *out_epochs = early_stopping_epochs(state->beta * state->least_cost_j, epoch_j, state->spec->max_epochs);
+    *out_epochs = early_stopping_epochs(fmax(state->beta * state->least_cost_j - apart_j, 0.0), epoch_j,
+                                        state->spec->max_epochs);
     return 0;
 }
 

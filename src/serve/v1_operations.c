@@ -109,7 +109,8 @@ static int end(struct v1_call *call)
     note_gpu(call, ended->gpu_model);
     call->note->ended = ended->ends;
     call->note->left =
-        call->asked.end.text != NULL && strcmp(call->asked.end.text, JOB_END_WITHOUT_EPOCH) == 0;
+        call->asked.end.nothing_learnt ||
+        (call->asked.end.text != NULL && strcmp(call->asked.end.text, JOB_END_WITHOUT_EPOCH) == 0);
     call->note->outcome = ended->outcome;
     if (ended->ends)
         call->note->energy_j = ended->energy_j;

@@ -313,7 +313,9 @@ void zeus_report(struct zeus_call *call)
                                   .metric = trial.metric,
                                   .energy_j = trial.energy_j,
                                   .time_s = trial.time_s,
-                                  .reference_per_kwh = NAN};
+                                  .reference_per_kwh = NAN,
+                                  .startup_energy_j = NAN,
+                                  .startup_time_s = NAN};
 
         code = report(call, &epoch, &answered);
     }
@@ -350,7 +352,9 @@ void zeus_end(struct zeus_call *call)
                                     .outcome = TRIAL_CRASHED,
                                     .energy_j = NAN,
                                     .time_s = NAN,
-                                    .reference_per_kwh = NAN};
+                                    .reference_per_kwh = NAN,
+                                    .startup_energy_j = NAN,
+                                    .startup_time_s = NAN};
 
         code = call->jobs->backend->end(call->jobs->self, &end, &ended, &call->error);
     }

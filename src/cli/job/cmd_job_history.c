@@ -77,11 +77,16 @@ static const struct meaning columns[] = {
      "Revision under which it ran, as --revision told it; empty before the first."},
     {"brought", "brought", MEANING_TEXT, 0, NULL, MEANING_FACT,
      "What came along to the job right before it: from other hardware, another job or before a revision."},
+    {"startup_energy_j", "start-up (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_COUNTER,
+     "Energy of its GPUs before its first step, which belongs to no epoch."},
+    {"startup_time_s", "start-up (s)", MEANING_REAL, MEANING_DIGITS(3), "s", MEANING_COUNTER,
+     "Time before its first step, which belongs to no epoch."},
 };
 static const struct quantities quantities = {"a trial", QUANTITIES(columns)};
 enum {
     COLUMN_COUNT = sizeof columns / sizeof columns[0],
     SHARED_COUNT = 13,
+    STARTUP_COUNT = 2, /* the last columns; for people they follow the shared ones */
     BROUGHT_MAX = 2 * JOB_BROUGHT_TEXT_MAX,
     TEXT_MAX = 1 << 20
 };
@@ -157,6 +162,14 @@ static void add_revision(struct table *table, const struct job_history *history,
     table_add_text(table, revision != NULL ? revision->revision : "");
 }
 
+static void add_startup(struct table *table, const struct job_row *row)
+{
+    static const char otherwise[] = "no report said when its first step began";
+
+    table_add_known(table, row->startup_energy_j, otherwise);
+    table_add_known(table, row->startup_time_s, otherwise);
+}
+
 static void add_rest(struct table *table, const struct job_history *history, const struct job_row *row)
 {
     const struct job_machine *machine = &history->machines[row->machine];
@@ -185,6 +198,7 @@ static void add_rest(struct table *table, const struct job_history *history, con
     add_amount(table, history, row->run_grid_amount);
     add_revision(table, history, row->revision);
     add_brought(table, history, row->trial);
+    add_startup(table, row);
 }
 
 /* ---- what came along ---- */
@@ -274,27 +288,45 @@ static int emit_brought(const struct cli_call *call, const struct job_history *h
     return code;
 }
 
+/* Whether a trial from this one on told of its start-up: only then people see its columns. */
+static bool tells_startup(const struct job_history *history, size_t first)
+{
+    for (size_t i = first; i < history->count; i++) {
+        if (!isnan(history->rows[i].startup_time_s))
+            return true;
+    }
+    return false;
+}
+
 static int emit(const struct cli_call *call, const struct job_history *history, struct fly_error *out_error)
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
     bool of_grid = history->definition.grid != NULL && history->definition.grid[0] != '\0';
     struct meaning shown[COLUMN_COUNT];
+    size_t first = 0, count = COLUMN_COUNT;
     struct table *table;
-    size_t first = 0;
+    bool startup;
     int code;
 
-    memcpy(shown, columns, sizeof columns);
-    if (for_people)
-        shown[SHARED_COUNT] = amount_columns[job_counts_money(&history->definition)];
-    table = table_new("flyball.job.history/2", shown,
-                      for_people ? (size_t)SHARED_COUNT + of_grid : (size_t)COLUMN_COUNT);
     if (cli_set(call, "last") && (uint64_t)cli_integer(call, "last") < history->count)
         first = history->count - (size_t)cli_integer(call, "last");
+    startup = tells_startup(history, first);
+    memcpy(shown, columns, sizeof columns);
+    if (for_people) {
+        count = SHARED_COUNT;
+        for (size_t i = 0; startup && i < STARTUP_COUNT; i++)
+            shown[count++] = columns[COLUMN_COUNT - STARTUP_COUNT + i];
+        if (of_grid)
+            shown[count++] = amount_columns[job_counts_money(&history->definition)];
+    }
+    table = table_new("flyball.job.history/2", shown, count);
     for (size_t i = first; i < history->count; i++) {
         add_shared(table, &history->rows[i], for_people);
         if (!for_people)
             add_rest(table, history, &history->rows[i]);
-        else if (of_grid)
+        else if (startup)
+            add_startup(table, &history->rows[i]);
+        if (for_people && of_grid)
             table_add_known(table, history->rows[i].grid_amount, no_reference);
     }
     code = add_members(table, history, out_error);
@@ -327,7 +359,10 @@ const struct cli_command cmd_job_history = {
     .paragraphs =
         {"Lists every trial of a job: its recurrence and try, what it ran and why, how it ended, "
          "its epochs and the metric of the last one, and the energy and time until it reached its "
-         "target or ended.",
+         "target or ended. What it took before its first step, for imports, data and compilation, is a part "
+         "of "
+         "both and stands apart as well. A program that failed before its first step is listed as "
+         "nothing_learnt.",
          "Below them are what came along to the job from elsewhere, by --like, --revision or from other "
          "hardware, and before which trial.",
          "CSV and JSON also tell what the whole run took, which may go on after the target, and "

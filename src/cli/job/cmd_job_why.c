@@ -10,6 +10,7 @@
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
 #include "cli/job/why_plot.h"
+#include "cli/kit/amount.h"
 #include "cli/options/store_option.h"
 #include "job/core/decision_numbers.h"
 #include "job/core/trial_past.h"
@@ -98,6 +99,16 @@ static int read_trial(const struct cli_call *call, const struct jobs *jobs, stru
                                      out_error);
 }
 
+static double startup_energy_j(const struct trial_past *past)
+{
+    return past->ended ? past->how.startup_energy_j : past->past_startup_energy_j + past->startup_energy_j;
+}
+
+static double startup_time_s(const struct trial_past *past)
+{
+    return past->ended ? past->how.startup_time_s : past->past_startup_time_s + past->startup_time_s;
+}
+
 static void add_mean(struct table *table, const struct decision_known *known, double mean)
 {
     table_add_known(table, mean,
@@ -158,6 +169,32 @@ static void put_epochs(struct buffer *text, const struct why *why)
         buffer_puts(text, "How many epochs it may run follows from what they take.\n");
 }
 
+/* What came of it: what belongs to its epochs, and what does not. */
+static void put_taken(struct buffer *text, const struct why *why)
+{
+    const struct trial_past *past = &why->past;
+    const struct ended_record *how = &past->how;
+    uint32_t epochs = past->ended ? how->epochs : past->epochs_done;
+    double energy_j = past->ended ? how->energy_j : past->past_energy_j + past->energy_j,
+           time_s = past->ended ? how->time_s : past->past_time_s + past->time_s;
+    double startup_j = startup_energy_j(past), startup_s = startup_time_s(past);
+    char energy[AMOUNT_MAX], time[AMOUNT_MAX];
+
+    if (startup_s > 0.0)
+        buffer_printf(text, "Its start-up took %s%s%s, which counts for no epoch.\n",
+                      amount_time(startup_s, time), startup_j > 0.0 ? " and " : "",
+                      startup_j > 0.0 ? amount_energy(startup_j, NAN, "", energy) : "");
+    if (epochs > 0 && startup_s > 0.0 && startup_j > 0.0 && !isnan(energy_j))
+        buffer_printf(text, "Its %u epoch%s took %s and %s each.\n", epochs, epochs == 1 ? "" : "s",
+                      amount_time((time_s - startup_s) / epochs, time),
+                      amount_energy((energy_j - startup_j) / epochs, NAN, "", energy));
+    if (past->ended && how->nothing_learnt)
+        buffer_printf(text, "Nothing is learnt from it: %s.\n", how->text);
+    else if (past->ended && how->stop == JOB_STOP_COST)
+        buffer_printf(text, "It was stopped after epoch %u, as one more would have cost more than it may.\n",
+                      how->epochs);
+}
+
 static void put_bound(struct buffer *text, const struct decision_numbers *numbers)
 {
     if (!isnan(numbers->max_slowdown) && !isnan(numbers->reference_time_s))
@@ -190,6 +227,7 @@ static int emit_text(const struct cli_call *call, const struct why *why, struct 
                   iso_time_format_us(past->proposed_us, date), past->record.why);
     put_limit(&text, why);
     put_epochs(&text, why);
+    put_taken(&text, why);
     put_bound(&text, &why->numbers);
     if (why->numbers.known_count > 0)
         buffer_puts(&text,
@@ -259,6 +297,16 @@ static int emit_outlook(const struct cli_call *call, const struct why *why, stru
     return code;
 }
 
+static void add_figure(struct table *table, const char *name, double value)
+{
+    char reason[TITLE_MAX];
+
+    table_member(table, name, isnan(value) ? json_null() : json_real(value));
+    snprintf(reason, sizeof reason, "%s_unavailable", name);
+    if (isnan(value))
+        table_member(table, reason, json_string("no report said when its first step began"));
+}
+
 static void add_members(struct table *table, const struct why *why)
 {
     const struct trial_past *past = &why->past;
@@ -280,6 +328,8 @@ static void add_members(struct table *table, const struct why *why)
     } else {
         table_member(table, "power_limit_w", json_real(past->limit_w));
     }
+    add_figure(table, "startup_energy_j", startup_energy_j(past));
+    add_figure(table, "startup_time_s", startup_time_s(past));
     table_member(table, "policy", json_string(past->record.policy));
     table_member(table, "policy_version", json_integer(past->record.policy_version));
     table_member(table, "reason", json_string(job_reason_name(past->record.reason)));

@@ -169,8 +169,8 @@ static bool is_again(const struct run_job *job, const struct run_job_try *attemp
 {
     const struct fly_session *session = job->session;
     bool wanted = attempt->end == RUN_JOB_SPOKE ? attempt->exit_status == FLY_SESSION_EXIT_AGAIN
-                  : session->released           ? attempt->end != RUN_JOB_INTERRUPTED
-                                                : session_wants_again(session);
+                  : session->released && !session->nothing_learnt ? attempt->end != RUN_JOB_INTERRUPTED
+                                                                  : session_wants_again(session);
 
     return wanted && attempt->end != RUN_JOB_INTERRUPTED && attempt->end != RUN_JOB_SILENT;
 }
@@ -199,6 +199,8 @@ static bool end_try(struct run_job *job, const struct child *child)
                                     .ended_by_us = job->ends,
                                     .metric = job->metric_now,
                                     .steps = job->lines.events[STEP_BEGIN],
+                                    .startup_energy_j = job->session->startup.energy_j,
+                                    .startup_time_s = job->session->startup.time_s,
                                     .status = {.size = sizeof attempt->status}};
     attempt->end = run_job_find_end(job, child, attempt);
     (void)fly_session_status(job->session, &attempt->status);

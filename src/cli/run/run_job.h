@@ -50,6 +50,7 @@ enum run_job_end {
     RUN_JOB_STOPPED,
     RUN_JOB_OUT_OF_MEMORY,
     RUN_JOB_CRASHED,
+    RUN_JOB_NOT_STARTED, /* it failed before its first step */
     RUN_JOB_INTERRUPTED,
     RUN_JOB_SILENT, /* it ended well without any report */
     RUN_JOB_SPOKE,  /* it used a session of its own */
@@ -62,7 +63,8 @@ struct run_job_try {
     int exit_status, signal; /* of the program */
     uint64_t steps;          /* that it told, or its hook */
     bool ended_by_us;
-    double metric; /* the newest; NAN: none */
+    double metric;                           /* the newest; NAN: none */
+    double startup_energy_j, startup_time_s; /* before its first step; NAN: not known */
     char cause[RUN_JOB_TEXT_MAX];
 };
 

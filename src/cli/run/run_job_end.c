@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/kit/amount.h"
 #include "cli/run/run_job.h"
 
 enum { SIGNAL_STATUS = 128 };
@@ -86,6 +87,34 @@ static bool excludes(enum memory_kind kind)
     return kind == MEMORY_TOLD || kind == MEMORY_GPU;
 }
 
+/* Whether the program failed before any sign of its training, and not for lack of memory. */
+static bool failed_before_a_step(const struct run_job *job, const struct child *child,
+                                 enum memory_kind memory)
+{
+    const uint64_t *events = job->lines.events;
+
+    /* A session of the program's own announces itself, and then its training. */
+    if (child->exec_errno != 0)
+        return true;
+    return child->status != 0 && memory == MEMORY_NONE && !job->reported &&
+           !session_has_begun(job->session) && events[STEP_BEGIN] == 0 && events[STEP_EPOCH_BEGIN] == 0 &&
+           events[STEP_REPORT] == 0 && events[STEP_SESSION] < 2;
+}
+
+/* Reports that the program failed before its first step, and how. */
+static enum run_job_end leave(struct run_job *job, const struct run_job_try *attempt)
+{
+    char text[RUN_JOB_TEXT_MAX];
+
+    snprintf(text, sizeof text, JOB_END_WITHOUT_STEP ": %.256s", attempt->cause);
+    job->session->nothing_learnt = true;
+    if (!job->session->released)
+        session_leave(job->session, text);
+    else if (job->session->known)
+        session_say_end(job->session, TRIAL_CRASHED, text);
+    return RUN_JOB_NOT_STARTED;
+}
+
 /* The program's own session reported the end; adds only what that session could not say. */
 static enum run_job_end end_of_session(struct run_job *job, const struct child *child,
                                        struct run_job_try *attempt)
@@ -97,6 +126,8 @@ static enum run_job_end end_of_session(struct run_job *job, const struct child *
     if (!fails(child))
         return RUN_JOB_SPOKE;
     explain_memory(child, memory, words, attempt);
+    if (failed_before_a_step(job, child, memory))
+        return leave(job, attempt);
     if (session->known)
         session_say_end(session, excludes(memory) ? TRIAL_OUT_OF_MEMORY : TRIAL_CRASHED, attempt->cause);
     return excludes(memory) ? RUN_JOB_OUT_OF_MEMORY : RUN_JOB_CRASHED;
@@ -115,6 +146,8 @@ static enum run_job_end end_of_program(struct run_job *job, const struct child *
         session_fail(session, TRIAL_OUT_OF_MEMORY, attempt->cause);
         return RUN_JOB_OUT_OF_MEMORY;
     }
+    if (failed_before_a_step(job, child, memory))
+        return leave(job, attempt);
     if (child->status != 0) {
         session_fail(session, TRIAL_CRASHED, attempt->cause);
         return RUN_JOB_CRASHED;
@@ -124,7 +157,7 @@ static enum run_job_end end_of_program(struct run_job *job, const struct child *
         cause(attempt, "it reported no epoch; a line 'epoch 1 metric 0.5' for each, written to the file in "
                        "FLYBALL_STEPS, --metric-name or --metric-regex, is what is learnt from; inside a "
                        "container and on another node the file is not there");
-        session_fail(session, TRIAL_CRASHED, JOB_END_WITHOUT_EPOCH);
+        session_leave(session, JOB_END_WITHOUT_EPOCH);
         return RUN_JOB_SILENT;
     }
     session->answer = FLY_STOP;
@@ -133,6 +166,21 @@ static enum run_job_end end_of_program(struct run_job *job, const struct child *
         cause(attempt, "it ended by itself after epoch %u of %u", session->epoch,
               session->definition.max_epochs);
     return session->definition.target != JOB_NO_TARGET ? RUN_JOB_NOT_REACHED : RUN_JOB_REACHED;
+}
+
+/* Says what the epochs took, and what the trial took apart from them, as the log was told. */
+static void explain_cost(const struct fly_session *session, struct run_job_try *attempt)
+{
+    const double startup_s = attempt->startup_time_s, epochs = session->epoch;
+    const double startup_j = attempt->startup_energy_j;
+    char energy[AMOUNT_MAX], time[AMOUNT_MAX], apart[AMOUNT_MAX] = "";
+
+    if (startup_s > 0.0)
+        snprintf(apart, sizeof apart, " beside a start-up of %s", amount_time(startup_s, time));
+    cause(attempt, "one more epoch would cost too much: %u took %s and %s each%s, and it may run %u",
+          session->epoch, amount_time((session->time_s - (startup_s > 0.0 ? startup_s : 0.0)) / epochs, time),
+          amount_energy((session->energy_j - (startup_j > 0.0 ? startup_j : 0.0)) / epochs, NAN, "", energy),
+          apart, session->epochs);
 }
 
 enum run_job_end run_job_find_end(struct run_job *job, const struct child *child, struct run_job_try *attempt)
@@ -163,6 +211,9 @@ enum run_job_end run_job_find_end(struct run_job *job, const struct child *child
         return end_of_program(job, child, attempt);
     if (session->stop == JOB_STOP_EPOCHS)
         return session->definition.target != JOB_NO_TARGET ? RUN_JOB_NOT_REACHED : RUN_JOB_REACHED;
-    cause(attempt, "%s", stops[session->stop]);
+    if (session->stop == JOB_STOP_COST && session->epoch > 0 && !isnan(session->energy_j))
+        explain_cost(session, attempt);
+    else
+        cause(attempt, "%s", stops[session->stop]);
     return RUN_JOB_STOPPED;
 }

@@ -14,15 +14,17 @@ static const char *const titles[] = {
     [RUN_JOB_STOPPED] = "stopped",
     [RUN_JOB_OUT_OF_MEMORY] = "out of memory",
     [RUN_JOB_CRASHED] = "failed",
+    [RUN_JOB_NOT_STARTED] = JOB_END_WITHOUT_STEP,
     [RUN_JOB_INTERRUPTED] = "interrupted; the same run may go on with it",
     [RUN_JOB_SILENT] = "nothing learnt",
     [RUN_JOB_SPOKE] = "reported by the program's own session",
 };
 static const char *const words[] = {
-    [RUN_JOB_REACHED] = "reached", [RUN_JOB_NOT_REACHED] = "not_reached",
-    [RUN_JOB_STOPPED] = "stopped", [RUN_JOB_OUT_OF_MEMORY] = "out_of_memory",
-    [RUN_JOB_CRASHED] = "crashed", [RUN_JOB_INTERRUPTED] = "interrupted",
-    [RUN_JOB_SILENT] = "silent",   [RUN_JOB_SPOKE] = "session",
+    [RUN_JOB_REACHED] = "reached",         [RUN_JOB_NOT_REACHED] = "not_reached",
+    [RUN_JOB_STOPPED] = "stopped",         [RUN_JOB_OUT_OF_MEMORY] = "out_of_memory",
+    [RUN_JOB_CRASHED] = "crashed",         [RUN_JOB_INTERRUPTED] = "interrupted",
+    [RUN_JOB_NOT_STARTED] = "not_started", [RUN_JOB_SILENT] = "silent",
+    [RUN_JOB_SPOKE] = "session",
 };
 _Static_assert(sizeof titles / sizeof titles[0] == RUN_JOB_END_COUNT, "a title for each end");
 _Static_assert(sizeof words / sizeof words[0] == RUN_JOB_END_COUNT, "a word for each end");
@@ -54,6 +56,8 @@ static void put_try(const struct run_job *job, size_t number, struct buffer *out
     if (!isnan(status->energy_j))
         buffer_printf(out, ", %s in %s", amount_energy(status->energy_j, NAN, "", energy),
                       amount_time(status->time_s, time));
+    if (attempt->startup_time_s > 0.0)
+        buffer_printf(out, ", start-up %s", amount_time(attempt->startup_time_s, time));
     buffer_printf(out, ": %s%s%s\n", title_of(job, attempt), attempt->cause[0] != '\0' ? ", " : "",
                   attempt->cause);
     if (status->why[0] != '\0')
@@ -140,6 +144,8 @@ static const struct shape_field try_rows[] = {
     {SHAPE_AT(run_job_try, metric), TOLD_NUMBER},
     {SHAPE_AT_AS("energy_j", run_job_try, status.energy_j), TOLD_NUMBER},
     {SHAPE_AT_AS("time_s", run_job_try, status.time_s), TOLD_NUMBER},
+    {SHAPE_AT(run_job_try, startup_energy_j), TOLD_NUMBER},
+    {SHAPE_AT(run_job_try, startup_time_s), TOLD_NUMBER},
     {SHAPE_AT(run_job_try, end), SHAPE_IS_WORD(words, RUN_JOB_END_COUNT)},
     {SHAPE_AT(run_job_try, cause), TOLD_CHARS(run_job_try, cause)},
     {SHAPE_AT_AS("ended_by_flyball", run_job_try, ended_by_us), TOLD_BOOL},

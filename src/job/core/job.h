@@ -241,6 +241,11 @@ struct job_proposal {
      * max_epochs when training does not stop there. NAN: none has reached it yet.
      */
     double expected_epochs;
+    /*
+     * On this hardware this batch size never trained, and another one did. If the program fails before its
+     * first step, the batch size may be the cause, and another try may train.
+     */
+    bool untried;
 };
 
 /* ---- what happened ---- */
@@ -290,6 +295,12 @@ struct job_epoch {
      */
     bool afterwards;
     uint32_t steps; /* since the report before; 0: not known, or not all of them */
+    /*
+     * What the attempt took before its first step: imports, data, compilation. It is a part of energy and
+     * time and of no epoch. 0 or NAN: not known.
+     */
+    double startup_energy_j;
+    double startup_time_s;
 };
 
 enum job_answer {
@@ -330,8 +341,9 @@ struct job_beat {
     double time_s;
 };
 
-/* The text of an end TRIAL_CRASHED without a crash: the program ended well, but reported nothing. */
+/* The texts of ends with `nothing_learnt`: a program that ended well, and one that failed. */
 #define JOB_END_WITHOUT_EPOCH "no epoch was reported"
+#define JOB_END_WITHOUT_STEP "your program failed before its first step; nothing learnt"
 
 /*
  * A trial's end. `report` ends trials that reached their target, used up their epochs or had to stop; an end
@@ -347,6 +359,13 @@ struct job_end {
     double time_s;              /* of the whole attempt; NAN, with an energy of NAN: as last reported */
     const char *text;           /* a word on the cause, "" or NULL for none */
     double reference_per_kwh;   /* as in job_epoch; NAN: as last reported */
+    double startup_energy_j;    /* as in job_epoch; 0 or NAN: as last reported */
+    double startup_time_s;
+    /*
+     * With TRIAL_CRASHED, of a trial without an epoch: it tells nothing of its batch size, and the next
+     * proposal is as if it had not been.
+     */
+    bool nothing_learnt;
 };
 
 struct job_ended {

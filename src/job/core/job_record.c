@@ -14,9 +14,9 @@
 
 enum { RANDOM_WORDS = 4, RANDOM_DIGITS = 4 * 16 + 8 + 1 };
 
-double record_reference(double reference_per_kwh)
+double record_known(double value)
 {
-    return isfinite(reference_per_kwh) && reference_per_kwh > 0.0 ? reference_per_kwh : NAN;
+    return isfinite(value) && value > 0.0 ? value : NAN;
 }
 
 /* ---- reading and writing ---- */
@@ -336,6 +336,8 @@ static const struct shape_field epoch_rows[] = {
     {SHAPE_AT(epoch_record, afterwards), SHAPE_IS_BOOL, .need = SHAPE_SPARING, .null = SHAPE_AS_MISSING},
     REFERENCE(epoch_record),
     {SHAPE_AT(epoch_record, steps), SHAPE_IS_U32(0, UINT32_MAX), .need = SHAPE_SPARING},
+    {SHAPE_AT(epoch_record, startup_energy_j), NUMBER_OR_NULL, SHAPE_IF(epoch_record, startup_told)},
+    {SHAPE_AT(epoch_record, startup_time_s), NUMBER_OR_NULL, SHAPE_IF(epoch_record, startup_told)},
 };
 static const struct shape epoch = {SHAPE_OF(epoch_record, epoch_rows)};
 
@@ -343,7 +345,9 @@ json_t *record_write_epoch(const struct epoch_record *record)
 {
     struct epoch_record written = *record;
 
-    written.reference_per_kwh = record_reference(record->reference_per_kwh);
+    written.reference_per_kwh = record_known(record->reference_per_kwh);
+    written.startup_energy_j = record_known(record->startup_energy_j);
+    written.startup_time_s = record_known(record->startup_time_s);
     return write_body(&epoch, &written);
 }
 
@@ -352,7 +356,7 @@ int record_read_epoch(json_t *body, struct epoch_record *out_record, struct fly_
     int code = read_body(&epoch, body, NULL, out_record, out_error);
 
     if (code == 0)
-        out_record->reference_per_kwh = record_reference(out_record->reference_per_kwh);
+        out_record->reference_per_kwh = record_known(out_record->reference_per_kwh);
     return code;
 }
 
@@ -368,6 +372,9 @@ static const struct shape_field ended_rows[] = {
     {SHAPE_AT(ended_record, time_s), NUMBER},
     {SHAPE_AT(ended_record, text), LONG_TEXT},
     REFERENCE(ended_record),
+    {SHAPE_AT(ended_record, startup_energy_j), NUMBER_OR_NULL, .need = SHAPE_SPARING},
+    {SHAPE_AT(ended_record, startup_time_s), NUMBER_OR_NULL, .need = SHAPE_SPARING},
+    {SHAPE_AT(ended_record, nothing_learnt), SHAPE_IS_BOOL, .need = SHAPE_SPARING},
 };
 static const struct shape ended = {SHAPE_OF(ended_record, ended_rows)};
 
@@ -375,7 +382,9 @@ json_t *record_write_ended(const struct ended_record *record)
 {
     struct ended_record written = *record;
 
-    written.reference_per_kwh = record_reference(record->reference_per_kwh);
+    written.reference_per_kwh = record_known(record->reference_per_kwh);
+    written.startup_energy_j = record_known(record->startup_energy_j);
+    written.startup_time_s = record_known(record->startup_time_s);
     return write_body(&ended, &written);
 }
 
@@ -384,7 +393,7 @@ int record_read_ended(json_t *body, struct ended_record *out_record, struct fly_
     int code = read_body(&ended, body, NULL, out_record, out_error);
 
     if (code == 0)
-        out_record->reference_per_kwh = record_reference(out_record->reference_per_kwh);
+        out_record->reference_per_kwh = record_known(out_record->reference_per_kwh);
     return code;
 }
 
@@ -401,7 +410,7 @@ json_t *record_write_closed(const struct closed_record *record)
 {
     struct closed_record written = *record;
 
-    written.reference_per_kwh = record_reference(record->reference_per_kwh);
+    written.reference_per_kwh = record_known(record->reference_per_kwh);
     return write_body(&closed, &written);
 }
 
@@ -410,7 +419,7 @@ int record_read_closed(json_t *body, struct closed_record *out_record, struct fl
     int code = read_body(&closed, body, NULL, out_record, out_error);
 
     if (code == 0)
-        out_record->reference_per_kwh = record_reference(out_record->reference_per_kwh);
+        out_record->reference_per_kwh = record_known(out_record->reference_per_kwh);
     return code;
 }
 

@@ -127,6 +127,9 @@ struct epoch_record {
     double reference_per_kwh; /* NAN: not known, as in older logs */
     bool afterwards;          /* as in struct job_epoch */
     uint32_t steps;           /* likewise */
+    bool startup_told;        /* false in older logs, in which start-up counts as part of the epochs */
+    double startup_energy_j;  /* of the attempt; NAN: not known */
+    double startup_time_s;
 };
 
 struct ended_record {
@@ -138,6 +141,9 @@ struct ended_record {
     double energy_j, time_s; /* of all attempts */
     const char *text;
     double reference_per_kwh; /* frozen; NAN: not known, as in older logs */
+    double startup_energy_j;  /* of all attempts; NAN: not known, as in older logs */
+    double startup_time_s;
+    bool nothing_learnt; /* as in struct job_end */
 };
 
 struct closed_record {
@@ -147,8 +153,8 @@ struct closed_record {
     double reference_per_kwh; /* if the end had none; NAN */
 };
 
-/* The reference if it is known, that is above 0; else NAN. */
-double record_reference(double reference_per_kwh);
+/* A reference, or the energy or time of a start-up, if it is known, that is above 0; else NAN. */
+double record_known(double value);
 
 /* Return new references; NULL when memory is exhausted or a text is not UTF-8. */
 json_t *record_write_proposed(const struct proposed_record *record);

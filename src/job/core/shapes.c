@@ -148,8 +148,7 @@ static const struct shape_field definition_rows[] = {
     OR_TRUTH(job_definition, one_at_a_time, "recurrences never overlap"),
     OR_WORD(job_definition, generator, job_generator_words, JOB_GENERATORS, "of random numbers"),
     OR_WHOLE(job_definition, pruning_rounds, EXPLORATIONS_MAX, "of the policy 'zeus-server'"),
-    OR_WHOLE(job_definition, explorations, EXPLORATIONS_MAX,
-             "of each batch size before it is sampled; of the policy 'zeus-server'"),
+    OR_WHOLE(job_definition, explorations, EXPLORATIONS_MAX, "of each batch size, for 'zeus-server'"),
     OR_NUMBER(job_definition, prior_mean, SHAPE_ANY, SHAPE_NOT_NULL, "of the policy 'zeus-server'"),
     OR_NUMBER(job_definition, prior_precision, SHAPE_FROM_0, SHAPE_NOT_NULL, "of the policy 'zeus-server'"),
     {AT(job_definition, client), .kind = SHAPE_TEXT, .need = SHAPE_OPTIONAL, .longest = JOB_CLIENT_MAX,
@@ -159,8 +158,7 @@ static const struct shape_field definition_rows[] = {
     {AT(job_definition, policy_sha256), .kind = SHAPE_TEXT, .need = SHAPE_SPARING,
      .longest = JOB_TEXT_MAX - 1,
      .about = "of the file of a plug-in that is the policy, as it was registered"},
-    SPARING_WHOLE(job_definition, target_hold, JOB_EPOCHS_MAX,
-                  "the target must hold for so many reports in a row; 0: 1"),
+    SPARING_WHOLE(job_definition, target_hold, JOB_EPOCHS_MAX, "reports in a row that must meet it; 0: 1"),
     SPARING_TRUTH(job_definition, best_so_far, "the metric that counts is the best one reported so far"),
     SPARING_WHOLE(job_definition, report_every_samples, UINT32_MAX,
                   "an epoch is so many samples, whenever the program evaluates; 0: as the program says"),
@@ -246,8 +244,7 @@ static const struct shape_field hardware_rows[] = {
     {AT(job_hardware, limits_w), .kind = SHAPE_NUMBERS, .need = SHAPE_OPTIONAL,
      .beside = offsetof(struct job_hardware, limit_count), .range = SHAPE_ABOVE_0, .longest = JOB_LIMITS_MAX,
      .about = "power limits that one GPU takes, ascending; none: they cannot be set"},
-    OR_NUMBER(job_hardware, max_power_w, SHAPE_FROM_0, SHAPE_NOT_NULL,
-              "all GPUs' highest limits; 0: limits_w says"),
+    OR_NUMBER(job_hardware, max_power_w, SHAPE_FROM_0, SHAPE_NOT_NULL, "of all GPUs; 0: limits_w says"),
 };
 const struct shape shape_hardware = {SHAPE(job_hardware, "Hardware", "What a run trains on", hardware_rows)};
 
@@ -262,12 +259,10 @@ const struct shape shape_origin = {SHAPE(job_origin, "Origin", "Whose a run is",
 static const struct shape_field question_rows[] = {
     OR_TEXT(job_question, request, SHORT, "unique to this request: repeated, it gets the same answer"),
     OR_TEXT(job_question, run, SHORT, "a run that is requeued keeps its own"),
-    OR_TEXT(job_question, submission, SHORT,
-            "ties the tries of one recurrence together; else run, or its own"),
+    OR_TEXT(job_question, submission, SHORT, "common to the tries of a recurrence; else run, or its own"),
     OR_WHOLE(job_question, tries, UINT32_MAX,
              "allowed in this recurrence; 1: nobody tries again; 0: somebody always does"),
-    SPARING_WHOLE(job_question, recurrences_left, UINT32_MAX,
-                  "how many recurrences are expected, with this one; 0: not told"),
+    SPARING_WHOLE(job_question, recurrences_left, UINT32_MAX, "expected, with this one; 0: not told"),
     {AT(job_question, finish_by_us), .kind = SHAPE_I64, .need = SHAPE_OPTIONAL, .most = INT64_MAX,
      .about = "when a model has to be there, in microseconds since 1970; 0: any time"},
     OR_NUMBER(job_question, heartbeat_s, SHAPE_FROM_0, SHAPE_NOT_NULL,
@@ -328,6 +323,7 @@ static const struct shape_field proposal_rows[] = {
      .about = "with wants_profile: profiles of other batch sizes, which show what need not be measured"},
     OR_NUMBER(job_proposal, expected_epochs, SHAPE_ABOVE_0, SHAPE_UNKNOWN,
               "to the target, the mean of this batch size so far; null: none has reached it"),
+    OR_TRUTH(job_proposal, untried, "the batch size never trained on this hardware, and another did"),
 };
 const struct shape shape_proposal = {SHAPE(job_proposal, "Proposal", "What to run", proposal_rows)};
 
@@ -366,9 +362,10 @@ static const struct shape_field epoch_rows[] = {
     NUMBER(job_epoch, time_s, SHAPE_FROM_0, SHAPE_NOT_NULL, "since the attempt began"),
     SPARING_NUMBER(job_epoch, reference_per_kwh,
                    "the mean of a kWh's grams or money over the time before; not above 0: not known"),
-    SPARING_TRUTH(job_epoch, afterwards,
-                  "the training went on before this could be told: it is not stopped for this epoch's cost"),
+    SPARING_TRUTH(job_epoch, afterwards, "told later on: it is not stopped for what this epoch cost"),
     SPARING_WHOLE(job_epoch, steps, UINT32_MAX, "since the report before; 0: not known, or not all of them"),
+    SPARING_NUMBER(job_epoch, startup_energy_j, "of these joules, before the first step; 0: not known"),
+    SPARING_NUMBER(job_epoch, startup_time_s, "of these seconds, before the first step; 0: not known"),
 };
 const struct shape shape_epoch = {SHAPE(job_epoch, "Epoch", "An epoch's end", epoch_rows)};
 
@@ -397,6 +394,9 @@ static const struct shape_field end_rows[] = {
     {AT(job_end, text), .kind = SHAPE_TEXT, .need = SHAPE_OPTIONAL, .longest = JOB_WHY_MAX, .free_text = true,
      .about = "a word on the cause"},
     SPARING_NUMBER(job_end, reference_per_kwh, "as of an epoch, frozen with the end; null: as last reported"),
+    SPARING_NUMBER(job_end, startup_energy_j, "as of an epoch; null: as last reported"),
+    SPARING_NUMBER(job_end, startup_time_s, "as of an epoch; null: as last reported"),
+    SPARING_TRUTH(job_end, nothing_learnt, "crashed without an epoch: it counts as if it had not been"),
 };
 const struct shape shape_end = {SHAPE(job_end, "End", "A trial's end", end_rows)};
 

@@ -8,13 +8,16 @@
 #include "base/error.h"
 #include "job/core/job_words.h"
 
-const struct trial_past trial_past_empty = {.metric = NAN,
-                                            .least_metric = NAN,
-                                            .greatest_metric = NAN,
-                                            .limit_w = NAN,
-                                            .reference_per_kwh = NAN,
-                                            .run_reference_per_kwh = NAN,
-                                            .how = {.reference_per_kwh = NAN}};
+const struct trial_past trial_past_empty = {
+    .metric = NAN,
+    .least_metric = NAN,
+    .greatest_metric = NAN,
+    .startup_energy_j = NAN,
+    .startup_time_s = NAN,
+    .limit_w = NAN,
+    .reference_per_kwh = NAN,
+    .run_reference_per_kwh = NAN,
+    .how = {.reference_per_kwh = NAN, .startup_energy_j = NAN, .startup_time_s = NAN}};
 
 double trial_past_metric(const struct trial_past *past, const struct job_definition *definition)
 {
@@ -62,6 +65,11 @@ static int take_attempt(struct trial_past *past, json_t *body, struct fly_error 
     if (code < 0)
         return code;
     keep(&past->attempted, body);
+    if (past->attempt > 0) {
+        past->past_startup_energy_j += past->startup_energy_j;
+        past->past_startup_time_s += past->startup_time_s;
+    }
+    past->startup_energy_j = past->startup_time_s = NAN;
     past->attempt = past->origin.attempt;
     past->past_energy_j += past->energy_j;
     past->past_time_s += past->time_s;
@@ -109,6 +117,8 @@ static int take_epoch(struct trial_past *past, json_t *body, struct fly_error *w
     past->silent = false;
     past->energy_j = record.energy_j;
     past->time_s = record.time_s;
+    past->startup_energy_j = record.startup_energy_j;
+    past->startup_time_s = record.startup_time_s;
     past->epochs_done = record.epoch;
     past->metric = record.metric;
     past->least_metric = fmin(past->least_metric, record.metric);

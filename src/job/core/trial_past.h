@@ -28,6 +28,10 @@ struct trial_past {
     double past_time_s;
     double energy_j; /* of the newest attempt, as far as reported */
     double time_s;
+    double past_startup_energy_j; /* of earlier attempts; NAN: that of one is not known */
+    double past_startup_time_s;
+    double startup_energy_j; /* of the newest attempt; NAN: not known */
+    double startup_time_s;
     uint32_t epochs_done;
     double metric;                        /* the newest */
     double least_metric, greatest_metric; /* of all reports; NAN: none */

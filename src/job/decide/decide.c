@@ -7,6 +7,7 @@
 #include "job/decide/data_growth.h"
 #include "job/decide/decision_text.h"
 #include "job/decide/line.h"
+#include "job/decide/start_up.h"
 
 enum { BOUND_EVIDENCE = 2 }; /* trials needed to show that a batch size is too slow */
 
@@ -347,21 +348,29 @@ int decide_profile(const struct job_state *state, const struct job_trial *trial,
     return code;
 }
 
-/* Sets the epochs by what those so far took, when nothing else was known before. */
-static int epochs_by_average(const struct job_line *line, const struct epoch_reported *reported,
-                             uint32_t *out_epochs, struct fly_error *out_error)
+/*
+ * Sets the epochs by what those so far took, when nothing else was known before. A first report alone does
+ * not tell what an epoch takes.
+ */
+static int epochs_by_average(const struct job_line *line, const struct job_trial *after, double growth,
+                             const struct epoch_record *record, uint32_t *out_epochs,
+                             struct fly_error *out_error)
 {
-    return decider_epoch_cap(&line->decider, reported->batch, reported->energy_j / reported->epoch,
-                             reported->time_s / reported->epoch, out_epochs, out_error);
+    const struct trial_parts parts =
+        start_up_parts(after, growth, record->epoch, record->total_energy_j, record->total_time_s);
+    const struct epoch_question question = {.batch = after->batch,
+                                            .epoch_energy_j = parts.epoch_energy_j,
+                                            .epoch_time_s = parts.epoch_time_s,
+                                            .apart_energy_j = parts.apart_energy_j,
+                                            .apart_time_s = parts.apart_time_s};
+
+    return parts.known ? decider_cap(&line->decider, &question, out_epochs, out_error) : 0;
 }
 
 /* Whether one more epoch could take the time that the next try needs. */
-static bool runs_late(const struct job_trial *trial, int64_t now_us, const struct epoch_record *record)
+static bool runs_late(const struct job_trial *after, int64_t now_us)
 {
-    double interval_s = fmax(trial->longest_s, record->time_s - trial->time_s);
-
-    interval_s = fmax(interval_s, 1e-6 * (double)(now_us - trial->sign_us));
-    return trial->stop_by_us > 0 && now_us + (int64_t)(1e6 * interval_s) > trial->stop_by_us;
+    return after->stop_by_us > 0 && now_us + (int64_t)(1e6 * after->longest_epoch_s) > after->stop_by_us;
 }
 
 int decide_report(const struct job_state *state, const struct job_trial *trial, int64_t now_us,
@@ -386,16 +395,18 @@ int decide_report(const struct job_state *state, const struct job_trial *trial, 
                                             .energy_j = record->total_energy_j / growth,
                                             .time_s = record->total_time_s / growth};
     struct progress_question question = {&reported, trial->epochs, trial->capped};
+    struct job_trial after = *trial;
     enum verdict verdict;
     int code = 0;
 
+    start_up_take(&after, record, now_us);
     if (trial->decided) {
         verdict = record->epoch >= state->definition.max_epochs ? VERDICT_EPOCHS : VERDICT_GO_ON;
         question.epochs = state->definition.max_epochs;
     } else {
         question.epochs = trial->epochs > 0 ? trial->epochs : state->definition.max_epochs;
         if (trial->epochs == 0 && !isnan(record->total_energy_j))
-            code = epochs_by_average(line, &reported, &question.epochs, out_error);
+            code = epochs_by_average(line, &after, growth, record, &question.epochs, out_error);
         if (code < 0)
             return code;
         verdict = decider_judge(&line->decider, &question);
@@ -405,8 +416,7 @@ int decide_report(const struct job_state *state, const struct job_trial *trial, 
     record->answer = answers[verdict].answer;
     record->stop = answers[verdict].stop;
     record->epochs = question.epochs;
-    if (verdict == VERDICT_GO_ON && !trial->decided && !record->afterwards &&
-        runs_late(trial, now_us, record)) {
+    if (verdict == VERDICT_GO_ON && !trial->decided && !record->afterwards && runs_late(&after, now_us)) {
         record->answer = JOB_STOP;
         record->stop = JOB_STOP_DEADLINE;
     }

@@ -48,7 +48,7 @@ json_t *decision_reasons(const struct job_state *state, const struct job_line *l
     };
 
     for (size_t i = 0; i < spec->batch_count && numbers.known_count < DECISION_NUMBERS_MAX; i++) {
-        if (line->facts[i].observed > 0 || line->facts[i].crashed > 0)
+        if (line->facts[i].observed > 0 || line->facts[i].crashed > 0 || decider_gave_up(&line->decider, i))
             numbers.known[numbers.known_count++] = know(line, i);
     }
     numbers.has_outlook = decision_candidates(state, line, &numbers.outlook);

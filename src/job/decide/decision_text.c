@@ -407,8 +407,9 @@ static int gave_up_text(const struct job_line *line, size_t batch, char text[GIV
     const struct batch_facts *facts = &line->facts[batch];
 
     return snprintf(
-        text, GIVEN_UP_TEXT_MAX, "; batch size %u is given up: its trials crashed again and again%s%s%s",
-        line->spec->batches[batch].size, facts->crash_text[0] != '\0' ? " (" : "", facts->crash_text,
+        text, GIVEN_UP_TEXT_MAX, "; batch size %u is given up: its trials %s again and again%s%s%s",
+        line->spec->batches[batch].size, facts->crashed > 0 ? "crashed" : "failed before their first step",
+        facts->crash_text[0] != '\0' ? " (" : "", facts->crash_text,
         facts->crash_text[0] != '\0' ? "), while others trained" : ", while others trained");
 }
 

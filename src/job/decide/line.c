@@ -263,6 +263,15 @@ bool job_line_runs(const struct job_line *line, size_t batch)
     return batch < line->excluded && !line->facts[batch].worse && !decider_gave_up(&line->decider, batch);
 }
 
+bool job_line_untried(const struct job_line *line, size_t batch)
+{
+    uint64_t observed = 0;
+
+    for (size_t i = 0; i < line->spec->batch_count; i++)
+        observed += line->facts[i].observed;
+    return observed > 0 && line->facts[batch].observed == 0;
+}
+
 /* The best when nothing is known: the default, else the largest that runs, else what fits. */
 static size_t best_unknown(const struct job_line *line)
 {

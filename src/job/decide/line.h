@@ -77,6 +77,9 @@ double job_line_dearer(const struct job_line *line, size_t batch);
  */
 size_t job_line_best(const struct job_line *line);
 
+/* Whether the batch size never trained here, and another one did. */
+bool job_line_untried(const struct job_line *line, size_t batch);
+
 /* Whether the batch size fits, is not given up, and its models are not worse than allowed. */
 bool job_line_runs(const struct job_line *line, size_t batch);
 

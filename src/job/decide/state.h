@@ -66,6 +66,7 @@ struct batch_facts {
     /* Of the trials that show no cost: */
     uint64_t crashed;
     uint64_t silent;                     /* expired, with no sign of life since */
+    uint64_t unstarted;                  /* how many in a row ended with nothing learnt */
     char crash_text[JOB_CRASH_TEXT_MAX]; /* why the newest one crashed; "": not told */
 };
 
@@ -125,6 +126,14 @@ struct job_trial {
     double past_time_s;
     double energy_j; /* of this attempt, as far as known */
     double time_s;
+    /* What belongs to no epoch (start_up.h): */
+    bool startup_told; /* false in logs of older versions */
+    double past_startup_energy_j,
+        past_startup_time_s;                 /* of earlier attempts; NAN: that of one is not known */
+    double startup_energy_j, startup_time_s; /* of this attempt; NAN: not known */
+    struct later_epochs {
+        double epochs, energy_j, time_s;
+    } later; /* sums over the reports that followed another one of their attempt */
 
     bool decided; /* reached its target, and goes on training */
     double decided_energy_j;
@@ -132,9 +141,10 @@ struct job_trial {
     bool lost;   /* expired at least once: later reports are late */
     bool silent; /* expired, with no sign of life since */
 
-    int64_t sign_us;  /* last sign of life, by the store's clock */
-    double longest_s; /* longest time between two reported epochs */
-    bool reported;    /* an epoch of this attempt was reported */
+    int64_t sign_us;        /* last sign of life, by the store's clock */
+    double longest_s;       /* longest time between two reported epochs */
+    double longest_epoch_s; /* the same without start-up, as far as that is known */
+    bool reported;          /* an epoch of this attempt was reported */
 };
 
 /* A submission of the job that has no model yet. */

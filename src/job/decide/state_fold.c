@@ -12,6 +12,7 @@
 #include "job/core/job_words.h"
 #include "job/decide/data_growth.h"
 #include "job/decide/line.h"
+#include "job/decide/start_up.h"
 #include "job/decide/state_fold_begin.h"
 #include "job/decide/state_fold_brought.h"
 #include "job/decide/state_fold_end.h"
@@ -146,6 +147,7 @@ static int fold_epoch(struct folding *folding)
         return fold_refuse(folding, &why);
     if (trial == NULL || record.attempt != trial->attempt)
         return 0;
+    start_up_take(trial, &record, folding->event->time_us);
     trial->longest_s =
         fmax(trial->longest_s,
              fmax(record.time_s - trial->time_s, 1e-6 * (double)(folding->event->time_us - trial->sign_us)));

@@ -9,6 +9,7 @@
 #include "job/decide/brought.h"
 #include "job/decide/data_growth.h"
 #include "job/decide/line.h"
+#include "job/decide/start_up.h"
 
 /* Tells the policy: a recurrence begins for it with the first try in which it decides something. */
 static int tell_policy(struct folding *folding, struct job_recurrence *recurrence,
@@ -62,6 +63,8 @@ static struct job_trial make_trial(const struct folding *folding, const struct p
         .metric = NAN,
         .progress = target_progress_none,
         .reference_per_kwh = NAN,
+        .startup_energy_j = NAN,
+        .startup_time_s = NAN,
         .sign_us = folding->event->time_us,
     };
 
@@ -132,6 +135,7 @@ int fold_attempt(struct folding *folding)
         return fold_refuse(folding, &why);
     if (trial == NULL)
         return 0;
+    start_up_next_attempt(trial);
     trial->past_energy_j += trial->energy_j;
     trial->past_time_s += trial->time_s;
     trial->energy_j = trial->time_s = 0.0;

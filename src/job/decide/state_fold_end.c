@@ -7,6 +7,8 @@
 
 #include "job/decide/data_growth.h"
 #include "job/decide/line.h"
+#include "job/decide/start_up.h"
+#include "policy/crash_streaks.h"
 
 /* A trial that had to make room for another try tells nothing about its batch size. */
 static enum trial_outcome learned(const struct ended_record *record)
@@ -29,12 +31,22 @@ static enum trial_outcome told(const struct job_state *state, const struct ended
     return outcome_observed(outcome) && isnan(record->energy_j) ? TRIAL_CRASHED : outcome;
 }
 
+/* Whether a batch size ended so often without a step, while others train, that it is given up. */
+static bool never_starts(const struct job_line *line, size_t batch)
+{
+    return line->facts[batch].unstarted >= CRASH_STREAK_LEAST && job_line_untried(line, batch);
+}
+
 static int tell_end(const struct folding *folding, const struct ended_record *record)
 {
     const struct job_trial *trial = folding->trial;
     const struct job_line *line = fold_line(folding);
     const struct job_recurrence *recurrence = job_state_recurrence(folding->state, trial->recurrence);
     const double growth = data_growth_of(line, trial, 0.0);
+    const struct trial_parts parts =
+        record->epochs > 0 && !isnan(record->energy_j)
+            ? start_up_parts(trial, growth, record->epochs, record->energy_j, record->time_s)
+            : (struct trial_parts){.known = false};
     const struct trial_ended ended = {
         .trial = trial->index,
         .late = trial->lost,
@@ -45,10 +57,14 @@ static int tell_end(const struct folding *folding, const struct ended_record *re
                                          : trial->limit_w,
         .outcome = told(folding->state, record),
         .epochs = record->epochs,
-        .crashed = record->outcome == TRIAL_CRASHED,
+        .crashed =
+            record->outcome == TRIAL_CRASHED && (!record->nothing_learnt || never_starts(line, trial->batch)),
+        .nothing_learnt = record->nothing_learnt,
         .by_itself = ended_by_itself(folding->state, record),
         .energy_j = record->energy_j / growth,
         .time_s = record->time_s / growth,
+        .apart_energy_j = parts.apart_energy_j,
+        .apart_time_s = parts.apart_time_s,
         .dearer = trial->wants_profile ? job_line_dearer(line, trial->batch) : 0.0};
 
     if (trial->of_past)
@@ -113,8 +129,13 @@ static void note_crash(const struct folding *folding, const struct ended_record 
 {
     struct batch_facts *facts = &fold_line(folding)->facts[folding->trial->batch];
 
-    facts->crashed++;
-    copy_text(facts->crash_text, sizeof facts->crash_text, record->text);
+    static const char without_step[] = JOB_END_WITHOUT_STEP ": ";
+    size_t known = sizeof without_step - 1;
+
+    facts->crashed += !record->nothing_learnt;
+    if (strncmp(record->text, without_step, known) != 0)
+        known = 0;
+    copy_text(facts->crash_text, sizeof facts->crash_text, record->text + known);
 }
 
 static int note_overflow(const struct folding *folding)
@@ -142,11 +163,35 @@ static int take_final(const struct folding *folding)
     return job_line_take_final(folding->state, fold_line(folding), trial->batch, metric, folding->error);
 }
 
+/* The recurrence goes on as if the try had not been, or does not begin. */
+static void take_back_try(const struct folding *folding, struct job_recurrence *recurrence)
+{
+    struct job_state *state = folding->state;
+    const struct job_trial *trial = folding->trial;
+    struct job_line *line = fold_line(folding);
+
+    if (recurrence == NULL || recurrence->tries != trial->try_number + 1)
+        return;
+    recurrence->tries--;
+    if (trial->counted && recurrence->policy_tries > 0)
+        recurrence->policy_tries--;
+    if (recurrence->tries > 0)
+        return;
+    if (recurrence->begun && line->recurrences == recurrence->line_number + 1)
+        line->recurrences--;
+    if (state->recurrences == recurrence->number + 1)
+        state->recurrences--;
+    else if (state->recurrences_end > 0)
+        state->recurrences_end++;
+    job_state_finish(state, recurrence);
+}
+
 int fold_ended(struct folding *folding)
 {
     struct job_state *state = folding->state;
     struct job_trial *trial = folding->trial;
     struct job_recurrence *recurrence;
+    struct batch_facts *facts;
     struct ended_record record;
     struct fly_error why;
     int code;
@@ -160,6 +205,8 @@ int fold_ended(struct folding *folding)
         return fold_expiry(folding, &record);
     if (trial->decided)
         return fold_refuse_member(folding, "trial", "one whose end is not known");
+    facts = &fold_line(folding)->facts[trial->batch];
+    facts->unstarted = record.nothing_learnt ? facts->unstarted + 1 : 0;
     code = tell_end(folding, &record);
     observe(folding, &record);
     fold_heard_of(folding);
@@ -172,6 +219,8 @@ int fold_ended(struct folding *folding)
     recurrence = job_state_recurrence(state, trial->recurrence);
     if (record.outcome == TRIAL_REACHED && recurrence != NULL)
         job_state_finish(state, recurrence);
+    else if (record.nothing_learnt && !job_line_untried(fold_line(folding), trial->batch))
+        take_back_try(folding, recurrence);
     if (record.stop == JOB_STOP_TARGET && state->definition.trains_on) {
         trial->decided = true;
         trial->decided_energy_j = record.energy_j;

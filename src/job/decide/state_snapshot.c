@@ -173,6 +173,7 @@ static void save_line(const struct job_line *line, struct buffer *bytes)
         save_tally(&facts->tally, bytes);
         bytes_put_u64(bytes, facts->crashed);
         bytes_put_u64(bytes, facts->silent);
+        bytes_put_u64(bytes, facts->unstarted);
         bytes_put_text(bytes, facts->crash_text);
         save_part(&line->parts[i], bytes);
     }
@@ -214,6 +215,7 @@ static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct 
         facts->tally = load_tally(bytes);
         facts->crashed = bytes_u64(bytes);
         facts->silent = bytes_u64(bytes);
+        facts->unstarted = bytes_u64(bytes);
         bytes_text(bytes, facts->crash_text, sizeof facts->crash_text);
         code = load_part(line, i, bytes, out_error);
     }
@@ -252,26 +254,24 @@ static int load_line(struct job_state *state, struct bytes_reader *bytes, struct
 
 /* ---- trials and recurrences ---- */
 
+/* What a trial has that is only copied. */
+/* clang-format off */
+#define TRIAL_NUMBERS(X) \
+    X(limit_w) X(heartbeat_s) X(metric) X(past_energy_j) X(past_time_s) X(energy_j) X(time_s) X(longest_s) \
+    X(decided_energy_j) X(decided_time_s) X(reference_per_kwh) X(progress.best) X(growth) X(steps) \
+    X(past_startup_energy_j) X(past_startup_time_s) X(startup_energy_j) X(startup_time_s) X(later.epochs) \
+    X(later.energy_j) X(later.time_s) X(longest_epoch_s)
+#define TRIAL_MARKS(X) \
+    X(wants_profile) X(profiles) X(counted) X(capped) X(last_try) X(decided) X(lost) X(silent) X(reported) \
+    X(of_past) X(startup_told)
+/* clang-format on */
+#define PUT_NUMBER(member) bytes_put_double(bytes, trial->member);
+#define GET_NUMBER(member) trial->member = bytes_double(bytes);
+#define PUT_MARK(member) bytes_put_u64(bytes, trial->member);
+#define GET_MARK(member) trial->member = bytes_bool(bytes);
+
 static void save_trial(const struct job_trial *trial, struct buffer *bytes)
 {
-    const double numbers[] = {trial->limit_w,
-                              trial->heartbeat_s,
-                              trial->metric,
-                              trial->past_energy_j,
-                              trial->past_time_s,
-                              trial->energy_j,
-                              trial->time_s,
-                              trial->longest_s,
-                              trial->decided_energy_j,
-                              trial->decided_time_s,
-                              trial->reference_per_kwh,
-                              trial->progress.best,
-                              trial->growth,
-                              trial->steps};
-    const bool marks[] = {trial->wants_profile, trial->profiles, trial->counted, trial->capped,
-                          trial->last_try,      trial->decided,  trial->lost,    trial->silent,
-                          trial->reported,      trial->of_past};
-
     bytes_put_u64(bytes, trial->number);
     bytes_put_u64(bytes, trial->index);
     bytes_put_u64(bytes, trial->recurrence);
@@ -287,32 +287,12 @@ static void save_trial(const struct job_trial *trial, struct buffer *bytes)
     put_i64(bytes, trial->sign_us);
     bytes_put_text(bytes, trial->run);
     bytes_put_text(bytes, trial->submission);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        bytes_put_double(bytes, numbers[i]);
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
-        bytes_put_u64(bytes, marks[i]);
+    TRIAL_NUMBERS(PUT_NUMBER)
+    TRIAL_MARKS(PUT_MARK)
 }
 
 static void load_trial(const struct job_state *state, struct bytes_reader *bytes, struct job_trial *trial)
 {
-    double *const numbers[] = {&trial->limit_w,
-                               &trial->heartbeat_s,
-                               &trial->metric,
-                               &trial->past_energy_j,
-                               &trial->past_time_s,
-                               &trial->energy_j,
-                               &trial->time_s,
-                               &trial->longest_s,
-                               &trial->decided_energy_j,
-                               &trial->decided_time_s,
-                               &trial->reference_per_kwh,
-                               &trial->progress.best,
-                               &trial->growth,
-                               &trial->steps};
-    bool *const marks[] = {&trial->wants_profile, &trial->profiles, &trial->counted, &trial->capped,
-                           &trial->last_try,      &trial->decided,  &trial->lost,    &trial->silent,
-                           &trial->reported,      &trial->of_past};
-
     trial->number = bytes_up_to(bytes, state->trials);
     trial->index = bytes_u64(bytes);
     trial->recurrence = bytes_u64(bytes);
@@ -328,10 +308,8 @@ static void load_trial(const struct job_state *state, struct bytes_reader *bytes
     trial->sign_us = get_i64(bytes);
     bytes_text(bytes, trial->run, sizeof trial->run);
     bytes_text(bytes, trial->submission, sizeof trial->submission);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        *numbers[i] = bytes_double(bytes);
-    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
-        *marks[i] = bytes_bool(bytes);
+    TRIAL_NUMBERS(GET_NUMBER)
+    TRIAL_MARKS(GET_MARK)
 }
 
 static void save_recurrence(const struct job_recurrence *recurrence, struct buffer *bytes)

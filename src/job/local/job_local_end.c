@@ -30,9 +30,20 @@ static void sum_up(const struct trial_past *past, const struct job_end *end, str
 
 static double newest_reference(const struct job_end *end, const struct trial_past *past)
 {
-    double told = record_reference(end->reference_per_kwh);
+    double told = record_known(end->reference_per_kwh);
 
     return isnan(told) ? past->reference_per_kwh : told;
+}
+
+/* What all attempts took before their first steps. */
+static void sum_startup(const struct trial_past *past, const struct job_end *end, struct ended_record *record)
+{
+    bool told = record_known(end->startup_time_s) > 0.0;
+
+    record->startup_energy_j =
+        past->past_startup_energy_j + record_known(told ? end->startup_energy_j : past->startup_energy_j);
+    record->startup_time_s =
+        past->past_startup_time_s + record_known(told ? end->startup_time_s : past->startup_time_s);
 }
 
 /* The trial's end is on record; the figures of the whole run may be missing yet. */
@@ -106,6 +117,8 @@ static int end_within(struct local_change *change, void *call, struct fly_error 
         record.energy_j = out_ended->energy_j;
         record.time_s = out_ended->time_s;
         record.reference_per_kwh = newest_reference(end, &past);
+        record.nothing_learnt = end->nothing_learnt && end->outcome == TRIAL_CRASHED && past.epochs_done == 0;
+        sum_startup(&past, end, &record);
         if (code == 0)
             code = local_append_end(change, end->trial, &record, out_error);
     }

@@ -141,6 +141,7 @@ static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t a
     if (batch < line->spec->batch_count) {
         tell_known(line, batch, out_proposal);
         tell_others(line, batch, out_proposal);
+        out_proposal->untried = job_line_untried(line, batch);
     }
     trial_past_deinit(&past);
     return 0;

@@ -134,6 +134,9 @@ static int report_in_vain(struct local_change *change, const struct job_epoch *e
                                   .time_s = epoch->time_s,
                                   .reference_per_kwh = epoch->reference_per_kwh,
                                   .steps = epoch->steps,
+                                  .startup_told = true,
+                                  .startup_energy_j = record_known(epoch->startup_energy_j),
+                                  .startup_time_s = record_known(epoch->startup_time_s),
                                   .answer = JOB_STOP,
                                   .stop = JOB_STOP_ENDED,
                                   .late = true};
@@ -222,7 +225,7 @@ static bool ends_with(const struct job_definition *definition, enum job_stop sto
 /* The reference to freeze if the trial ends with this report. */
 static double newest_reference(const struct job_epoch *epoch, const struct job_trial *trial)
 {
-    double told = record_reference(epoch->reference_per_kwh);
+    double told = record_known(epoch->reference_per_kwh);
 
     return isnan(told) ? trial->reference_per_kwh : told;
 }
@@ -249,6 +252,9 @@ static int report_open(struct local_change *change, const struct job_trial *tria
                                   .time_s = epoch->time_s,
                                   .reference_per_kwh = epoch->reference_per_kwh,
                                   .steps = epoch->steps,
+                                  .startup_told = true,
+                                  .startup_energy_j = record_known(epoch->startup_energy_j),
+                                  .startup_time_s = record_known(epoch->startup_time_s),
                                   .afterwards = epoch->afterwards,
                                   .late = trial->lost,
                                   .total_energy_j = trial->past_energy_j + epoch->energy_j,
@@ -258,7 +264,9 @@ static int report_open(struct local_change *change, const struct job_trial *tria
                                .metric = counted_metric(definition, trial, epoch),
                                .energy_j = record.total_energy_j,
                                .time_s = record.total_time_s,
-                               .reference_per_kwh = newest_reference(epoch, trial)};
+                               .reference_per_kwh = newest_reference(epoch, trial),
+                               .startup_energy_j = trial->past_startup_energy_j + record.startup_energy_j,
+                               .startup_time_s = trial->past_startup_time_s + record.startup_time_s};
     const struct job_line *line = &change->state->lines[trial->line];
     bool decided = trial->decided;
     int code = check_order(change, trial, epoch, out_error);

@@ -196,7 +196,7 @@ double job_history_limit_w(const struct job_history *history, const struct job_r
 
 const char *job_row_outcome(const struct job_row *row)
 {
-    return row->running ? "running" : job_outcome_name(row->outcome);
+    return row->running ? "running" : row->nothing_learnt ? "nothing_learnt" : job_outcome_name(row->outcome);
 }
 
 bool job_row_is_untold(const struct job_row *row)
@@ -230,6 +230,7 @@ static struct job_row make_row(struct reading *reading, uint64_t trial, const st
         .try_number = past->record.try_number,
         .running = !over,
         .late = past->expired && past->ended,
+        .nothing_learnt = past->ended && past->how.nothing_learnt,
         .outcome = past->how.outcome,
         .stop = past->how.stop,
         .reason = past->record.reason,
@@ -242,6 +243,10 @@ static struct job_row make_row(struct reading *reading, uint64_t trial, const st
         .metric = trial_past_metric(past, &history->definition),
         .energy_j = past->ended ? past->how.energy_j : known_j,
         .time_s = past->ended ? past->how.time_s : known_s,
+        .startup_energy_j =
+            past->ended ? past->how.startup_energy_j : past->past_startup_energy_j + past->startup_energy_j,
+        .startup_time_s =
+            past->ended ? past->how.startup_time_s : past->past_startup_time_s + past->startup_time_s,
         .proposed_us = past->proposed_us,
         .ended_us = over ? past->ended_us : 0,
         .user = copy(reading, job_user_told(past->origin.user, user), fits),

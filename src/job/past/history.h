@@ -45,6 +45,7 @@ struct job_row {
     uint32_t try_number;
     bool running;
     bool late;                  /* it had expired, but ended after all */
+    bool nothing_learnt;        /* it ended before its training showed anything, and counts for nothing */
     enum trial_outcome outcome; /* unless it is running */
     enum job_stop stop;         /* what the trial was stopped for; none: the end was reported */
     enum reason reason;
@@ -57,7 +58,9 @@ struct job_row {
     double metric;   /* the last one; NAN: none */
     double energy_j; /* up to the target or to the end, which is what decisions use; NAN: not known */
     double time_s;
-    double cost_j;       /* of these two, by the current objective */
+    double cost_j;           /* of these two, by the current objective */
+    double startup_energy_j; /* of these two, before the first step of each attempt; NAN: not known */
+    double startup_time_s;
     double run_energy_j; /* of the whole run; the same as energy_j until the run is closed */
     double run_time_s;
     double reference_per_kwh; /* frozen at its end; while it runs, the newest reported; NAN: not known */
@@ -88,7 +91,7 @@ struct job_history {
     size_t revision; /* how many revisions have begun */
 };
 
-/* "running", or the word of how the trial ended. */
+/* "running", "nothing_learnt", or the word of how the trial ended. */
 const char *job_row_outcome(const struct job_row *row);
 
 /* Whether nobody knows yet what the trial takes: it runs, and has reported nothing. Its figures are 0 then.

@@ -62,6 +62,8 @@ static size_t make_runs(const struct job_history *history, size_t machine, struc
         struct saving_run *recurrence = &runs[row->recurrence * RUNS_OF_ONE];
         size_t part = saving_is_default(history, row) ? RUN_DEFAULT : RUN_CHOSEN;
 
+        if (row->nothing_learnt)
+            continue;
         if (recurrence[RUN_DEFAULT].last == NULL && recurrence[RUN_CHOSEN].last == NULL)
             recurrence[RUN_DEFAULT].revision = recurrence[RUN_CHOSEN].revision = row->revision;
         add_row(&recurrence[part], history, row, machine);

@@ -74,10 +74,13 @@ static void add_sums(struct usage_sums *sums, const struct usage_sums *more)
 
 static struct usage_sums counts_of(const struct usage_trial *trial)
 {
-    struct usage_sums counts = {.trials = 1, .recurrences = trial->first_try};
+    struct usage_sums counts = {.trials = !trial->nothing_learnt,
+                                .recurrences = trial->first_try && !trial->nothing_learnt};
     bool over = trial->ended || trial->silent;
-    bool ran = !over || trial->outcome != TRIAL_REFUSED;
+    bool ran = !over || (trial->outcome != TRIAL_REFUSED && !trial->nothing_learnt);
 
+    if (trial->nothing_learnt)
+        return counts;
     if (over)
         counts.outcomes[trial->outcome]++;
     else

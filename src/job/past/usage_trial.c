@@ -96,6 +96,7 @@ bool usage_trial_ended(struct usage_trial *trial, const struct ended_record *rec
                        struct usage_piece *out_piece)
 {
     trial->outcome = record->outcome;
+    trial->nothing_learnt = record->nothing_learnt;
     trial->silent = record->outcome == TRIAL_EXPIRED;
     trial->ended |= !trial->silent;
     trial->cut_off |= is_told_in_vain(trial, record);

@@ -37,7 +37,8 @@ struct usage_trial {
 
     bool ended, silent, closed;
     bool cut_off;
-    bool unknown; /* the energy is, in the newest figure */
+    bool nothing_learnt; /* it counts for no recurrence, and for no outcome */
+    bool unknown;        /* the energy is, in the newest figure */
     enum trial_outcome outcome;
 
     bool inside;     /* some of it lies within the period */

@@ -59,6 +59,8 @@ static const struct shape_field report_rows[] = {
     {AS("time_s", epoch.time_s), NUMBER},
     {AS("reference_per_kwh", epoch.reference_per_kwh), NUMBER, SINCE_0_2},
     {AS("steps", epoch.steps), SHAPE_IS_U32(0, UINT32_MAX), .need = SHAPE_SPARING},
+    {AS("startup_energy_j", epoch.startup_energy_j), NUMBER, .need = SHAPE_SPARING},
+    {AS("startup_time_s", epoch.startup_time_s), NUMBER, .need = SHAPE_SPARING},
 };
 
 static const struct shape_field end_rows[] = {
@@ -71,6 +73,9 @@ static const struct shape_field end_rows[] = {
     {AS("time_s", end.time_s), NUMBER},
     {AS("text", end.text), TEXT},
     {AS("reference_per_kwh", end.reference_per_kwh), NUMBER, SINCE_0_2},
+    {AS("startup_energy_j", end.startup_energy_j), NUMBER, .need = SHAPE_SPARING},
+    {AS("startup_time_s", end.startup_time_s), NUMBER, .need = SHAPE_SPARING},
+    {AS("nothing_learnt", end.nothing_learnt), SHAPE_IS_BOOL, .need = SHAPE_SPARING},
 };
 
 static const struct shape_field run_rows[] = {

@@ -79,6 +79,7 @@ void fly_session_epoch_begin(struct fly_session *session)
 {
     if (session->disabled || session_is_copy(session))
         return;
+    session_note_begin(session, false);
     session_limit_epoch_begin(session);
 }
 
@@ -86,6 +87,8 @@ enum fly_answer fly_session_step_begin(struct fly_session *session)
 {
     if (session->disabled || session_is_copy(session))
         return FLY_GO_ON;
+    if (session->count.begun == 0)
+        session_note_begin(session, true);
     if (!session->count.open)
         fly_session_epoch_begin(session);
     session_limit_step(session);
@@ -108,6 +111,8 @@ void session_step_missed(struct fly_session *session)
         (void)fly_session_step_begin(session);
         return;
     }
+    if (session->count.begun == 0)
+        session_note_begin(session, true);
     if (!session->count.open)
         fly_session_epoch_begin(session);
     step_count_step(&session->count);

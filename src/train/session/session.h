@@ -120,6 +120,11 @@ struct fly_session {
     struct step_count count; /* steps of this attempt */
     uint64_t steps_told;     /* of these, those before the newest report */
     bool uncounted;          /* some steps were not counted */
+    struct session_startup { /* what this attempt took before its training began; of this rank */
+        bool told;           /* an epoch or a step has begun */
+        double energy_j;     /* NAN: not known */
+        double time_s;
+    } startup;
     fly_window window;
     bool window_open;
     bool resumed;           /* the program said how far its checkpoint is */
@@ -136,6 +141,7 @@ struct fly_session {
     bool reached;
     struct target_progress progress; /* towards the target, by this process's reports */
     bool failed;                     /* out of memory or crashed, and reported as such */
+    bool nothing_learnt;             /* it failed, and tells nothing of its batch size */
     bool released;                   /* the program reports by itself */
     double energy_most_j;            /* of this rank in this attempt, as told so far; NAN: not told */
     double energy_j, time_s;         /* of all attempts and ranks, at the last report */
@@ -165,6 +171,10 @@ void session_close(struct fly_session *session, enum fly_session_end end, struct
 
 /* Reports how the trial ended. */
 void session_say_end(struct fly_session *session, enum trial_outcome outcome, const char *text);
+/* Whether an epoch or a step of this attempt has begun, as far as the session was told. */
+bool session_has_begun(const struct fly_session *session);
+/* Reports at once that nothing is learnt from this trial: no other try is made. */
+void session_leave(struct fly_session *session, const char *text);
 /* A step that was over before it was heard of: it counts, and no profile is measured with it. */
 void session_step_missed(struct fly_session *session);
 /* Sets the epoch of the next report; false unless it is after the last. */

@@ -14,6 +14,12 @@ void session_fail(struct fly_session *session, enum trial_outcome outcome, const
         session_say_end(session, outcome, text);
 }
 
+void session_leave(struct fly_session *session, const char *text)
+{
+    session->nothing_learnt = true;
+    session_fail(session, TRIAL_CRASHED, text);
+}
+
 void fly_session_out_of_memory(struct fly_session *session)
 {
     session_fail(session, TRIAL_OUT_OF_MEMORY, "said by the program");
@@ -77,14 +83,18 @@ void session_finish(struct fly_session *session, enum fly_session_end end)
 
     session_profile_end(session);
     if ((session->known || session->run_kept) && session->options.rank == 0 && !session->failed &&
-        !session->released && find_outcome(session, end, &outcome))
-        session_say_end(session, outcome, "");
+        !session->released && find_outcome(session, end, &outcome)) {
+        session->nothing_learnt = outcome == TRIAL_CRASHED && !session_has_begun(session);
+        session_say_end(session, outcome, session->nothing_learnt ? JOB_END_WITHOUT_STEP : "");
+    }
 }
 
 bool session_wants_again(const struct fly_session *session)
 {
     if (session->reached)
         return false;
+    if (session->nothing_learnt)
+        return session->proposal.untried;
     if (session->failed || session->limit.refused)
         return true;
     return session->known && session->answer == FLY_STOP &&

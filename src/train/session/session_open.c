@@ -14,7 +14,6 @@
 #include "job/core/policy_plugins.h"
 #include "meter/identity.h"
 #include "train/program/run_variables.h"
-#include "train/program/step_writer.h"
 #include "train/session/session_private.h"
 
 static const double wait_usual_s = 5.0, beat_usual_s = 60.0;
@@ -212,18 +211,6 @@ static void open_meter(struct fly_session *session)
         session->meter = NULL;
 }
 
-/* Tells a `flyball run --job` around this program that a session reports, so that it does not report too. */
-static void announce(const struct fly_session *session)
-{
-    struct step_writer steps;
-
-    if (!session->inside || session->options.rank != 0)
-        return;
-    (void)step_writer_open(&steps);
-    step_writer_write(&steps, "session");
-    step_writer_close(&steps);
-}
-
 static int open_post(struct fly_session *session, const struct session_parts *parts,
                      struct fly_error *out_error)
 {
@@ -293,7 +280,7 @@ int session_new(const struct fly_session_options *options, const struct session_
         open_meter(session);
         session_limit_open(session);
         name_gpus(session);
-        announce(session);
+        session_announce(session);
     }
     session_begin_try(session);
     *out_session = session;

@@ -143,6 +143,13 @@ void session_begin_try(struct fly_session *session);
  * Hands a letter to the post, and before it the run if the log has no trial yet. Returns the letter's number.
  */
 uint64_t session_say(struct fly_session *session, const struct spool_entry *entry, enum post_haste haste);
+/*
+ * Tells a `flyball run --job` around this program that a session reports, so that it does not report too; and
+ * once more when the training begins.
+ */
+void session_announce(const struct fly_session *session);
+/* Notes that an epoch, or a `step` of it, begins: the first ends the start-up, or else the first epoch. */
+void session_note_begin(struct fly_session *session, bool step);
 /* Puts limits back, and ends the meter's window. */
 void session_end_try(struct fly_session *session);
 

@@ -74,10 +74,11 @@ static uint32_t take_steps(struct fly_session *session)
 /* Measures what the ranks took up to the newest epoch. */
 static struct job_epoch measure(struct fly_session *session, double metric)
 {
-    double time_s[] = {session_time_s(session)},
-           energy_j[] = {session->disabled ? NAN : wait_for_energy_j(session)};
+    double startup_s = session->startup.time_s;
+    double time_s[] = {session_time_s(session), isnan(startup_s) ? 0.0 : startup_s},
+           energy_j[] = {session->disabled ? NAN : wait_for_energy_j(session), session->startup.energy_j};
 
-    session_join(session, energy_j, 1, time_s, 1);
+    session_join(session, energy_j, 2, time_s, 2);
     return (struct job_epoch){.job = session->definition.name,
                               .trial = session->proposal.trial,
                               .attempt = session->proposal.attempt,
@@ -86,7 +87,9 @@ static struct job_epoch measure(struct fly_session *session, double metric)
                               .energy_j = energy_j[0],
                               .time_s = time_s[0],
                               .reference_per_kwh = session_account_reference_per_kwh(session),
-                              .steps = take_steps(session)};
+                              .steps = take_steps(session),
+                              .startup_energy_j = energy_j[1],
+                              .startup_time_s = time_s[1] > 0.0 ? time_s[1] : NAN};
 }
 
 /* Replaces the session's own answer by the log's. */

@@ -8,6 +8,7 @@
 
 #include "meter/meter.h"
 #include "train/program/run_variables.h"
+#include "train/program/step_writer.h"
 #include "train/session/session_private.h"
 
 static const char not_asked[] =
@@ -190,6 +191,8 @@ void session_begin_try(struct fly_session *session)
     session->epoch_first = session->epoch_counted = session->proposal.epochs_done;
     session->reports = 0;
     session->uncounted = false;
+    session->startup = (struct session_startup){.energy_j = NAN, .time_s = NAN};
+    session->nothing_learnt = false;
     session->resumed = session->reported = session->stopped = false;
     session->energy_j = session->time_s = session->energy_most_j = NAN;
     session->begin = session->clock->now(session->clock->state);
@@ -243,6 +246,35 @@ void session_stop(struct fly_session *session)
     session->stopped = true;
 }
 
+void session_announce(const struct fly_session *session)
+{
+    struct step_writer steps;
+
+    if (!session->inside || session->options.rank != 0)
+        return;
+    (void)step_writer_open(&steps);
+    step_writer_write(&steps, "session");
+    step_writer_close(&steps);
+}
+
+bool session_has_begun(const struct fly_session *session)
+{
+    return session->startup.told || session->reported;
+}
+
+void session_note_begin(struct fly_session *session, bool step)
+{
+    bool first = !session_has_begun(session);
+
+    /* An epoch that is reported before any step was told has ended: what came before it is not known. */
+    if (session->reported || (step ? session->count.begun > 0 : !first))
+        return;
+    session->startup = (struct session_startup){
+        .told = true, .energy_j = session_energy_j(session), .time_s = session_time_s(session)};
+    if (first)
+        session_announce(session);
+}
+
 /*
  * Sends what was run, with the question that the log would have been asked. It has a name of its own: a
  * proposal that came too late may have the question's name.
@@ -283,7 +315,10 @@ void session_say_end(struct fly_session *session, enum trial_outcome outcome, co
                 .energy_j = energy_j,
                 .time_s = as_reported ? NAN : session_time_s(session),
                 .text = text,
-                .reference_per_kwh = session_account_reference_per_kwh(session)}};
+                .reference_per_kwh = session_account_reference_per_kwh(session),
+                .startup_energy_j = session_ranks(session) == 1 ? session->startup.energy_j : NAN,
+                .startup_time_s = session_ranks(session) == 1 ? session->startup.time_s : NAN,
+                .nothing_learnt = session->nothing_learnt}};
 
     post_beat_end(session->post);
     (void)session_say(session, &entry, POST_NOW);
