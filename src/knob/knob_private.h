@@ -30,8 +30,9 @@ struct knob {
     struct guard guard;
     struct site site;
     double trusted_s;
-    bool ended; /* the guard has ended: nothing is turned any more */
-    bool begun; /* all GPUs are open: from now on this program may be at work on them */
+    bool ended;  /* the guard has ended: nothing is turned any more */
+    bool begun;  /* all GPUs are open: from now on this program may be at work on them */
+    bool silent; /* the journal's disk did not answer in time: it is not written to any more */
     uint64_t generation;
     size_t count;
     struct knob_gpu gpus[];
@@ -50,8 +51,11 @@ bool knob_owes(const struct knob *knob, const struct knob_gpu *gpu, enum quantit
 /* Returns whether there is a turn of another quantity. */
 bool knob_has_turn_besides(const struct knob_gpu *gpu, enum quantity quantity);
 
-/* Writes to disk the file of the GPU's entry that has turns of this quantity, or removes it without any. */
-int knob_write_entry(const struct knob *knob, const struct knob_gpu *gpu, enum quantity quantity,
+/*
+ * Writes to disk the file of the GPU's entry that has turns of this quantity, or removes it without any.
+ * FLY_EBUSY: the disk has not taken it in five seconds, or had not before.
+ */
+int knob_write_entry(struct knob *knob, const struct knob_gpu *gpu, enum quantity quantity,
                      struct fly_error *out_error);
 
 /* Drops a turn that needs no putting back: first from the journal, then from the guard's memory. */

@@ -3,20 +3,26 @@
 #include "knob/runtime_directory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/file/file_system.h"
+#include "base/thread/apart.h"
 
 static const char system_directory[] = "/run/flyball", fallback_directory[] = "/tmp/flyball-knobs";
 static const char daemon_name[] = "daemon";
+/* How long a disk may take to open the directory. */
+static const double answer_most_s = 2.0;
 enum { SHARED_MODE = 01777, ASIDE_MAX = 64, UID_MAP_LINE = 64 };
 
 /* Used in place of an errno: root must not leave entries with somebody who can change them. */
@@ -149,6 +155,71 @@ static int use(const char *path, mode_t mode, char out_path[RUNTIME_PATH_MAX], s
     return code;
 }
 
+/* What a thread finds out about a directory; it may wait for the disk for ever. */
+struct trial {
+    char path[RUNTIME_PATH_MAX];
+    mode_t mode; /* with which to make it; 0: it is not made */
+    int code;
+    struct fly_error error;
+};
+
+static atomic_bool hangs; /* a trial has not come back: nobody else waits for that disk */
+
+static void try_directory(void *of)
+{
+    struct trial *trial = of;
+    char path[RUNTIME_PATH_MAX];
+    int fd = -1;
+
+    if (trial->mode != 0)
+        trial->code = use(trial->path, trial->mode, path, &trial->error);
+    else if (access(trial->path, R_OK | X_OK) < 0)
+        trial->code = FLY_ENOTFOUND;
+    if (trial->code == 0)
+        fd = open(trial->path, O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    if (fd < 0)
+        return;
+    (void)flock(fd, LOCK_EX | LOCK_NB);
+    close(fd);
+}
+
+static void drop_trial(void *of)
+{
+    free(of);
+    atomic_store(&hangs, false);
+}
+
+/* Makes the directory, if there is a mode, or looks whether it is there. */
+static int try_in_time(const char *path, mode_t mode, struct fly_error *out_error)
+{
+    struct trial *trial = calloc(1, sizeof *trial);
+    bool answers;
+    int code;
+
+    if (trial == NULL)
+        return error_no_memory(out_error);
+    snprintf(trial->path, sizeof trial->path, "%s", path);
+    trial->mode = mode;
+    answers = !atomic_load(&hangs);
+    if (!answers)
+        free(trial);
+    else if (!apart_run(try_directory, drop_trial, trial, answer_most_s)) {
+        atomic_store(&hangs, true);
+        answers = false;
+    }
+    if (!answers)
+        return error_set(
+            out_error, FLY_EBUSY,
+            "the disk with the directory '%s' for locks of GPUs does not answer; see the kernel's "
+            "log, or name another in FLYBALL_RUNTIME_DIR",
+            path);
+    code = trial->code;
+    if (code < 0)
+        error_set(out_error, code, "%s", trial->error.text);
+    free(trial);
+    return code;
+}
+
 /* Chooses the directory, and the mode with which it is made. */
 static const char *choose(const char *given, mode_t *out_mode)
 {
@@ -165,11 +236,19 @@ int runtime_directory_find(const char *given, char out_path[RUNTIME_PATH_MAX], s
 {
     mode_t mode;
     const char *path = choose(given, &mode);
+    int code;
 
     if (path[0] != '/')
         return error_set(out_error, FLY_EUSAGE,
                          "the directory '%s' for locks of GPUs has to begin with '/'; name it in full", path);
-    return use(path, mode, out_path, out_error);
+    if (strlen(path) >= RUNTIME_PATH_MAX)
+        return error_set(out_error, FLY_ELIMIT,
+                         "the path '%.40s...' is longer than %d bytes; choose a shorter one", path,
+                         RUNTIME_PATH_MAX - 1);
+    code = try_in_time(path, mode, out_error);
+    if (code == 0)
+        snprintf(out_path, RUNTIME_PATH_MAX, "%s", path);
+    return code;
 }
 
 bool runtime_directory_look(const char *given, char out_path[RUNTIME_PATH_MAX])
@@ -177,7 +256,7 @@ bool runtime_directory_look(const char *given, char out_path[RUNTIME_PATH_MAX])
     mode_t mode;
     const char *path = choose(given, &mode);
 
-    if (path[0] != '/' || strlen(path) >= RUNTIME_PATH_MAX || access(path, R_OK | X_OK) < 0)
+    if (path[0] != '/' || strlen(path) >= RUNTIME_PATH_MAX || try_in_time(path, 0, NULL) < 0)
         return false;
     snprintf(out_path, RUNTIME_PATH_MAX, "%s", path);
     return true;

@@ -21,9 +21,10 @@
  *
  * It must be local: locks of network file systems reach other machines, or fail when those do.
  * Root does not use a directory that belongs to another user, who could remove what root writes
- * there. Memory (tmpfs) is fine, since a restart resets the limits as well. FLY_EPERM,
- * FLY_EWRITE, FLY_EUNSUPPORTED for a network file system, with what to do; FLY_ELIMIT for a path
- * that is too long. Thread-safe.
+ * there. Memory (tmpfs) is fine, since a restart resets the limits as well. A disk that has not
+ * answered in two seconds is FLY_EBUSY, at once until it has. FLY_EPERM, FLY_EWRITE,
+ * FLY_EUNSUPPORTED for a network file system, with what to do; FLY_ELIMIT for a path that is too long.
+ * Thread-safe.
  */
 enum { RUNTIME_PATH_MAX = 256 };
 

@@ -11,6 +11,7 @@
 
 #include "base/disabled.h"
 #include "base/error.h"
+#include "base/thread/apart.h"
 #include "cli/measure/metered_devices.h"
 #include "cli/measure/run_result.h"
 #include "cli/measure/run_window.h"
@@ -65,6 +66,9 @@ static const char never_opened[] = "flyball: energy unavailable: the devices cou
 static const char never_ended[] = "flyball: energy unavailable: a driver did not answer after the program "
                                   "had ended; see 'flyball doctor'\n";
 
+/* How long the start of a run waits for the disk with the claims. */
+static const double claim_most_s = 2.0;
+
 /* Large; there is only one. */
 struct run {
     struct metered_devices devices;
@@ -93,13 +97,53 @@ static void judge_idle_boost(const struct cli_call *call, struct run *run)
                  idle_boost_text(IDLE_BOOST_TOO_OLD));
 }
 
+/* Claims that a thread takes; it may wait for the disk for ever. */
+struct claiming {
+    const struct device_list *list; /* in static storage */
+    struct identity identity;
+    struct claims claims;
+};
+
+static void claim_now(void *of)
+{
+    struct claiming *claiming = of;
+
+    process_claims_take(claiming->list, &claiming->identity, &claiming->claims);
+}
+
+static void drop_claims(void *of)
+{
+    struct claiming *claiming = of;
+
+    claims_release(&claiming->claims);
+    free(claiming);
+}
+
+/* Without an answer nothing is claimed, and all is counted here. */
+static void claim_in_time(struct run *run, const struct device_list *list)
+{
+    static const char silent[] = "the disk with the claims does not answer";
+    struct claiming *claiming = calloc(1, sizeof *claiming);
+
+    if (claiming != NULL) {
+        claiming->list = list;
+        if (apart_run(claim_now, drop_claims, claiming, claim_most_s)) {
+            run->identity = claiming->identity;
+            run->claims = claiming->claims;
+            free(claiming);
+            return;
+        }
+    }
+    snprintf(run->claims.fault, sizeof run->claims.fault, "%s", silent);
+}
+
 static void claim_devices(struct run *run)
 {
     static const struct device_list none;
     const struct device_list *list = run->devices.meter != NULL ? &run->devices.list : &none;
     size_t length;
 
-    process_claims_take(list, &run->identity, &run->claims);
+    claim_in_time(run, list);
     if (run->devices.meter != NULL)
         meter_set_claims(run->devices.meter, &run->claims);
     length = (size_t)snprintf(run->variable, sizeof run->variable, "%s=", CLAIM_VARIABLE);

@@ -3,9 +3,14 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/thread/apart.h"
 #include "train/carbon/carbon_governor.h"
 #include "train/carbon/carbon_head.h"
+
+/* How long the end of a run waits for the disk with the account and the grid's figures. */
+static const double statement_most_s = 2.0;
 
 static void put_off(struct run_carbon *carbon, const char *text)
 {
@@ -81,17 +86,40 @@ void run_carbon_note(struct run_carbon *carbon)
         carbon_keeper_rest(carbon->keeper);
 }
 
+static void read_statement(void *of)
+{
+    struct run_statement *statement = of;
+    const char *const path = statement->path;
+    const struct statement_wish wish = {.paths = &path, .path_count = 1, .cached_only = true};
+
+    statement->code = statement_view_open(&statement->view, &wish, &statement->error);
+}
+
+static void free_statement(void *of)
+{
+    struct run_statement *statement = of;
+
+    statement_view_close(&statement->view);
+    free(statement);
+}
+
 /* Computes the statement from what the cache has for that time; does not wait for the network. */
 static void state(struct run_carbon *carbon)
 {
-    const char *const path = carbon->kept.path;
-    const struct statement_wish wish = {.paths = &path, .path_count = 1, .cached_only = true};
-    struct fly_error error = {.text = ""};
+    struct run_statement *statement = calloc(1, sizeof *statement);
+    const char *why = "there is no memory for the statement";
 
-    carbon->stated = statement_view_open(&carbon->view, &wish, &error) == 0;
-    carbon->opened = true;
+    if (statement != NULL)
+        memcpy(statement->path, carbon->kept.path, sizeof statement->path);
+    if (statement != NULL && !apart_run(read_statement, free_statement, statement, statement_most_s)) {
+        statement = NULL;
+        why = "the disk does not answer; 'flyball carbon report' reads it later";
+    }
+    carbon->statement = statement;
+    carbon->stated = statement != NULL && statement->code == 0;
     if (!carbon->stated)
-        snprintf(carbon->unstated, sizeof carbon->unstated, "%s", error.text);
+        snprintf(carbon->unstated, sizeof carbon->unstated, "%s",
+                 statement != NULL ? statement->error.text : why);
 }
 
 void run_carbon_end(struct run_carbon *carbon)
@@ -108,7 +136,8 @@ void run_carbon_end(struct run_carbon *carbon)
 
 void run_carbon_free(struct run_carbon *carbon)
 {
-    if (carbon->opened)
-        statement_view_close(&carbon->view);
-    carbon->opened = carbon->stated = false;
+    if (carbon->statement != NULL)
+        free_statement(carbon->statement);
+    carbon->statement = NULL;
+    carbon->stated = false;
 }

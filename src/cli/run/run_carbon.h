@@ -26,10 +26,19 @@
  *     run_carbon_text(&carbon, out);
  *     run_carbon_free(&carbon);
  *
- * Nothing waits for the network: `flyball carbon report` computes grams that are not known yet.
- * Every failure becomes a sentence in the report. Large: keep it in static storage.
+ * Nothing waits for the network, and the end waits for a disk two seconds at most: `flyball carbon report`
+ * computes grams that are not known yet. Every failure becomes a sentence in the report. Large: keep it in
+ * static storage.
  */
 enum { RUN_CARBON_TEXT_MAX = 512, RUN_CARBON_SOURCE_MAX = LEDGER_TEXT_MAX };
+
+/* Read at the end, from the account and the cache. */
+struct run_statement {
+    char path[LEDGER_PATH_MAX];
+    struct statement_view view;
+    struct fly_error error;
+    int code;
+};
 
 struct run_carbon {
     bool wanted;                                         /* an account is kept */
@@ -44,8 +53,8 @@ struct run_carbon {
     char off[RUN_CARBON_TEXT_MAX];      /* why there is no account; "" if there is one */
     struct carbon_keeper_summary kept;  /* at the end */
     struct fly_carbon_report report;    /* of following the grid; size 0: it never began */
-    struct statement_view view;         /* valid if opened */
-    bool opened, stated;                /* stated: the view holds a statement; if not, */
+    struct run_statement *statement;    /* owned; NULL: none was read */
+    bool stated;                        /* it holds a statement; if not, */
     char unstated[RUN_CARBON_TEXT_MAX]; /* this says why */
 };
 

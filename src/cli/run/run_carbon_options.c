@@ -10,11 +10,15 @@
 #include <flyball/tuner.h>
 
 #include "base/error.h"
+#include "base/thread/apart.h"
 #include "cli/options/carbon_options.h"
 #include "cli/options/finish_time.h"
 #include "cli/run/run_carbon.h"
 #include "cli/run/run_tune.h"
 #include "grid/providers.h"
+
+/* How long the start of a run waits for the disk with a source. */
+static const double try_most_s = 2.0;
 
 /* The option of each signal, and what its source must give. */
 static const struct {
@@ -83,6 +87,38 @@ static int try_source(const char *source, int signal, struct fly_error *out_erro
     return 0;
 }
 
+struct trial {
+    char source[RUN_CARBON_SOURCE_MAX];
+    int signal, code;
+    struct fly_error error;
+};
+
+static void try_now(void *of)
+{
+    struct trial *trial = of;
+
+    trial->code = try_source(trial->source, trial->signal, &trial->error);
+}
+
+/* A disk that does not answer is no reason to refuse the source: the account says later what came of it. */
+static int try_in_time(const char *source, int signal, struct fly_error *out_error)
+{
+    struct trial *trial = calloc(1, sizeof *trial);
+    int code;
+
+    if (trial == NULL)
+        return error_no_memory(out_error);
+    snprintf(trial->source, sizeof trial->source, "%s", source);
+    trial->signal = signal;
+    if (!apart_run(try_now, free, trial, try_most_s))
+        return 0;
+    code = trial->code;
+    if (code < 0)
+        error_set(out_error, code, "%s", trial->error.text);
+    free(trial);
+    return code;
+}
+
 static int read_source(const struct cli_call *call, int signal, struct run_carbon *carbon,
                        struct fly_error *out_error)
 {
@@ -93,7 +129,7 @@ static int read_source(const struct cli_call *call, int signal, struct run_carbo
     if (source == NULL)
         return 0;
     code = strlen(source) < RUN_CARBON_SOURCE_MAX
-               ? try_source(source, signal, &error)
+               ? try_in_time(source, signal, &error)
                : error_set(&error, FLY_ELIMIT, "it is longer than %d characters", RUN_CARBON_SOURCE_MAX - 1);
     if (code == 0) {
         take_source(source, provider_of(source), carbon->sources[signal]);

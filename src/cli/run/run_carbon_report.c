@@ -48,12 +48,12 @@ void run_carbon_text(const struct run_carbon *carbon, struct buffer *out)
     buffer_puts(out, "\n");
     put_following(carbon, out);
     if (carbon->stated)
-        statement_lines(&carbon->view.statement, indent, out);
+        statement_lines(&carbon->statement->view.statement, indent, out);
     else
         buffer_printf(out, "%sno statement: %s\n", indent, carbon->unstated);
     for (int i = 0; carbon->stated && i < CARBON_SIGNALS; i++) {
-        if (carbon->view.remarks[i][0] != '\0')
-            buffer_printf(out, "%s%s\n", indent, carbon->view.remarks[i]);
+        if (carbon->statement->view.remarks[i][0] != '\0')
+            buffer_printf(out, "%s%s\n", indent, carbon->statement->view.remarks[i]);
     }
     if (carbon->kept.text[0] != '\0')
         buffer_printf(out, "%s%s\n", indent, carbon->kept.text);
@@ -111,7 +111,7 @@ static const struct shape account_shape = {SHAPE_OF(told_account, account_rows)}
 json_t *run_carbon_json(const struct run_carbon *carbon)
 {
     bool kept = carbon->off[0] == '\0';
-    const struct statement_view *view = carbon->stated ? &carbon->view : NULL;
+    const struct statement_view *view = carbon->stated ? &carbon->statement->view : NULL;
     const struct told_account told = {
         .source = carbon->sources[CARBON_INTENSITY],
         .price = carbon->sources[CARBON_PRICE],

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/thread/apart.h"
 #include "base/thread/fork_guard.h"
 #include "base/thread/mono_wait.h"
 #include "base/thread/quiet_thread.h"
@@ -33,6 +34,8 @@ enum {
     AGAIN_S = 120,
 };
 static const double goodbye_s = 1.0;
+/* How long opening waits for the disk with the cache. */
+static const double first_most_s = 2.0;
 
 struct feed_state {
     struct carbon_feed_options options; /* constant once the feed is open */
@@ -120,7 +123,9 @@ static bool read_all(struct feed_state *state, bool cached_only)
         if (state->options.sources[i][0] == '\0' || atomic_load(&state->abandon))
             continue;
         (void)read_one(state, i, cached_only, &error);
-        well &= state->texts[i][0] == '\0'; /* no other thread writes it */
+        pthread_mutex_lock(&state->lock);
+        well &= state->texts[i][0] == '\0';
+        pthread_mutex_unlock(&state->lock);
     }
     return well;
 }
@@ -210,11 +215,59 @@ static int read_first(struct feed_state *state, struct fly_error *out_error)
     return 0;
 }
 
+struct first {
+    struct feed_state *state; /* holds it */
+    struct fly_error error;
+    int code;
+};
+
+static void read_first_now(void *of)
+{
+    struct first *first = of;
+
+    first->code = read_first(first->state, &first->error);
+}
+
+static void drop_first(void *of)
+{
+    struct first *first = of;
+
+    let_go(first->state);
+    free(first);
+}
+
+/* Makes the first reading, if the disk lets it. */
+static int read_first_apart(struct feed_state *state, struct fly_error *out_error)
+{
+    struct first *first = calloc(1, sizeof *first);
+    int code;
+
+    if (first == NULL)
+        return error_no_memory(out_error);
+    first->state = state;
+    state->holders++;
+    if (!apart_run(read_first_now, drop_first, first, first_most_s))
+        return 0;
+    code = first->code;
+    if (code < 0)
+        error_set(out_error, code, "%s", first->error.text);
+    drop_first(first);
+    return code;
+}
+
+static void hold(struct feed_state *state, int more)
+{
+    pthread_mutex_lock(&state->lock);
+    state->holders += more;
+    pthread_mutex_unlock(&state->lock);
+}
+
 static bool start(struct carbon_feed *feed)
 {
-    feed->state->holders++;
+    hold(feed->state, 1);
     feed->threaded = quiet_thread_start(&feed->thread, run, feed->state);
-    feed->state->holders -= !feed->threaded;
+    if (!feed->threaded)
+        hold(feed->state, -1);
     return feed->threaded;
 }
 
@@ -250,7 +303,11 @@ int carbon_feed_open(const struct carbon_feed_options *options, struct carbon_fe
         return error_no_memory(out_error);
     feed->forks = fork_generation();
     feed->state = new_state(options);
-    code = feed->state != NULL ? read_first(feed->state, out_error) : error_no_memory(out_error);
+    if (feed->state == NULL)
+        code = error_no_memory(out_error);
+    else
+        code = options->threadless ? read_first(feed->state, out_error)
+                                   : read_first_apart(feed->state, out_error);
     if (code == 0 && !options->threadless && has_source(options) && !start(feed))
         code = error_set(out_error, FLY_ENOMEM,
                          "no thread can be started to read the grid's figures; raise the limit of processes "

@@ -12,7 +12,7 @@
 #include "base/thread/mono_wait.h"
 #include "train/carbon/carbon_keeper_private.h"
 
-/* For the last line of the account: nobody waits for a disk that takes longer. */
+/* For the first line of the account, and for the last: nobody waits for a disk that takes longer. */
 static const double default_goodbye_s = 0.5;
 
 enum { NS_PER_S = 1000000000 };
@@ -33,19 +33,26 @@ static int open_feed(struct carbon_keeper *keeper, const struct carbon_keeper_op
     return carbon_feed_open(&feed, &keeper->feed, out_error);
 }
 
-static void open_ledger(struct carbon_keeper *keeper, const struct carbon_keeper_options *options,
-                        struct wall_time date)
+static void write_head(struct carbon_keeper *keeper, const struct ledger_head *head, struct wall_time date)
 {
-    struct ledger_head head = options->head;
-    struct fly_error error = {.code = 0};
+    keeper->head = *head;
+    keeper->head.start_s = date.ns / NS_PER_S;
+    if (gethostname(keeper->head.host, sizeof keeper->head.host - 1) < 0)
+        keeper->head.host[0] = '\0';
+}
 
-    head.start_s = date.ns / NS_PER_S;
-    if (gethostname(head.host, sizeof head.host - 1) < 0)
-        head.host[0] = '\0';
-    if (carbon_ledger_create(&keeper->ledger, options->directory, &head, &error) == 0)
-        memcpy(keeper->path, keeper->ledger.path, sizeof keeper->path);
-    else
-        memcpy(keeper->trouble, error.text, sizeof keeper->trouble);
+/* Starts the thread, and waits a moment for it to make the ledger; false: there is no thread. */
+static bool begin_thread(struct carbon_keeper *keeper)
+{
+    struct mono_time until = mono_after_s(mono_now(), keeper->goodbye_s);
+
+    if (!keeper_start_thread(keeper))
+        return false;
+    pthread_mutex_lock(&keeper->lock);
+    while (!keeper->opened && mono_wait(&keeper->wake, &keeper->lock, until))
+        ;
+    pthread_mutex_unlock(&keeper->lock);
+    return true;
 }
 
 static struct carbon_keeper *new_keeper(const struct carbon_keeper_options *options)
@@ -58,6 +65,13 @@ static struct carbon_keeper *new_keeper(const struct carbon_keeper_options *opti
     keeper->goodbye_s = options->goodbye_s > 0.0 ? options->goodbye_s : default_goodbye_s;
     keeper->clock = options->clock != NULL ? options->clock : &clock_real;
     keeper->ledger.file = -1;
+    if (options->directory != NULL) {
+        keeper->directory = strdup(options->directory);
+        if (keeper->directory == NULL) {
+            free(keeper);
+            return NULL;
+        }
+    }
     pthread_mutex_init(&keeper->lock, NULL);
     mono_cond_init(&keeper->wake);
     return keeper;
@@ -81,11 +95,13 @@ int carbon_keeper_open(const struct carbon_keeper_options *options, struct carbo
         return code;
     }
     counter_clocks(keeper->clock, &now, &date);
-    open_ledger(keeper, options, date);
+    write_head(keeper, &options->head, date);
+    if (threadless)
+        keeper_open_ledger(keeper);
     counter_clocks(keeper->clock, &now, &date);
     if (!counter_init(&keeper->count, keeper->clock, options->meter, options->rests))
         code = error_no_memory(out_error);
-    else if (!threadless && !keeper_start_thread(keeper))
+    else if (!threadless && !begin_thread(keeper))
         code = error_set(out_error, FLY_ENOMEM,
                          "no thread can be started to keep the account of energy; raise the limit of "
                          "processes (ulimit -u)");
@@ -201,8 +217,8 @@ struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper)
                  "the account of energy was opened before a fork and is the parent's");
         return summary;
     }
-    memcpy(summary.path, keeper->path, sizeof summary.path);
     pthread_mutex_lock(&keeper->lock);
+    memcpy(summary.path, keeper->path, sizeof summary.path);
     summary.slices = keeper->written;
     if (keeper->written > 0 && keeper->count.slicer.lost + keeper->refused == 0)
         summary.energy_j = keeper->written_j;

@@ -27,9 +27,9 @@
  * energy is not known has null.
  *
  * The threads block all signals. When the ledger cannot be written, the text says why, and figures still
- * come. After a fork the child's copy does nothing. One thread, the training's, calls the functions. It
- * writes to the disk only in open and close, and never waits for the network or longer than a reading of the
- * meter.
+ * come. After a fork the child's copy does nothing. One thread, the training's, calls the functions. It waits
+ * for the disk only in open and close, half a second at most for the ledger and two seconds in open for the
+ * grid's cache, and never for the network or longer than a reading of the meter.
  */
 struct carbon_keeper;
 
@@ -40,7 +40,7 @@ struct carbon_keeper_options {
     struct ledger_head head;   /* start_s and host are filled in */
     bool cached_only;          /* never asks the network */
     bool rests;                /* counts nothing until carbon_keeper_go */
-    double goodbye_s;          /* how long closing waits for a disk to take the last line; 0: half a second */
+    double goodbye_s; /* how long to wait for a disk to take the first line, and the last; 0: half a second */
 };
 
 /* Opens a keeper. Returns FLY_EUSAGE for an impossible source, FLY_ENOMEM; nothing else is an error here. */

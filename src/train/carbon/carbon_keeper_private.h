@@ -21,13 +21,17 @@ struct carbon_keeper {
     bool threaded;
     pthread_t thread;
     struct carbon_feed *feed; /* owned */
-    char path[LEDGER_PATH_MAX];
-    struct carbon_ledger ledger; /* used by the writer only: the thread, or the owner when there is none */
+    /* Used by the writer only: the thread, or the owner when there is none. */
+    struct carbon_ledger ledger;
+    struct ledger_head head;
+    char *directory; /* owned; NULL: the user's own */
 
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t wake;
     bool stopping, to_write;
+    bool opened;      /* the ledger is open, or cannot be: `path` or `trouble` says so */
     bool ended, left; /* the thread has ended; nobody waits for it any more */
+    char path[LEDGER_PATH_MAX];
     struct carbon_counter count;
     struct fly_power_point points[CARBON_POINTS_MAX]; /* still to be written; point_count 0: none */
     size_t point_count;
@@ -35,6 +39,9 @@ struct carbon_keeper {
     double written_j;
     char trouble[FLY_ERROR_TEXT_MAX]; /* with the ledger; "" for none */
 };
+
+/* Makes the ledger. */
+void keeper_open_ledger(struct carbon_keeper *keeper);
 
 /* Writes all that can be written; the rest waits. */
 void keeper_write_all(struct carbon_keeper *keeper);

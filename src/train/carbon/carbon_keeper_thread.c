@@ -77,6 +77,21 @@ static void write_profile(struct carbon_keeper *keeper)
     pthread_mutex_unlock(&keeper->lock);
 }
 
+void keeper_open_ledger(struct carbon_keeper *keeper)
+{
+    struct fly_error error = {.code = 0};
+    int code = carbon_ledger_create(&keeper->ledger, keeper->directory, &keeper->head, &error);
+
+    pthread_mutex_lock(&keeper->lock);
+    if (code == 0)
+        memcpy(keeper->path, keeper->ledger.path, sizeof keeper->path);
+    else
+        memcpy(keeper->trouble, error.text, sizeof keeper->trouble);
+    keeper->opened = true;
+    pthread_cond_broadcast(&keeper->wake);
+    pthread_mutex_unlock(&keeper->lock);
+}
+
 /* Writes all that can be written; the rest waits. */
 void keeper_write_all(struct carbon_keeper *keeper)
 {
@@ -117,6 +132,7 @@ void keeper_free(struct carbon_keeper *keeper)
 {
     carbon_ledger_close(&keeper->ledger);
     carbon_energy_deinit(&keeper->count.energy);
+    free(keeper->directory);
     free(keeper);
 }
 
@@ -125,9 +141,11 @@ static void *run(void *data)
     struct carbon_keeper *keeper = data;
     bool left;
 
+    keeper_open_ledger(keeper);
     while (wait_for_work(keeper))
         keeper_turn(keeper);
     keeper_write_all(keeper);
+    carbon_ledger_close(&keeper->ledger);
     pthread_mutex_lock(&keeper->lock);
     keeper->ended = true;
     left = keeper->left;
@@ -161,11 +179,13 @@ bool keeper_end_thread(struct carbon_keeper *keeper, struct carbon_keeper_summar
     ended = keeper->ended;
     if (!ended) {
         *out_summary = (struct carbon_keeper_summary){.energy_j = NAN, .slices = keeper->written};
-        snprintf(
-            out_summary->text, sizeof out_summary->text,
-            "the disk does not answer, so the end of the account '%.300s' may be missing; 'flyball carbon "
-            "report' tells",
-            keeper->path);
+        if (keeper->opened)
+            snprintf(out_summary->text, sizeof out_summary->text,
+                     "the disk does not answer, so the end of the account '%.300s' may be missing; 'flyball "
+                     "carbon report' tells",
+                     keeper->path);
+        else
+            snprintf(out_summary->text, sizeof out_summary->text, "the disk with it does not answer");
         keeper->left = true;
         left_threads_add();
         pthread_detach(keeper->thread);
