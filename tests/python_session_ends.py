@@ -184,15 +184,15 @@ def test_fork():
             training.step_begin()
             inert = training.report(0.99) == "go on" and training.try_again() is False
             with session("of-the-child", leave_limits=True) as own:
-                train(own)  # without the log, which SQLite cannot open in a fork
+                train(own)  # into the log that its parent has open
             training.close()
-            return 42 if inert and own.status.epoch == 2 and "forked" in own.status.text else 2
+            return 42 if inert and own.status.epoch == 2 and own.status.text == "" else 2
 
         tap.equal(in_child(child), 42)
         tap.equal(train(training, reached_after=3), [1, 2])
         training.close()
-        told(ends, [(1, "reached")])
-        told(lambda: [body["epoch"] for _, body in events("epoch")], [1, 2, 3])
+        told(ends, [(1, "reached")] * 2)
+        told(lambda: sorted(body["epoch"] for _, body in events("epoch")), [1, 1, 2, 2, 3])
 
 
 def test_fork_within_a_call():
