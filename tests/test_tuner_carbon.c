@@ -47,7 +47,18 @@ static struct carbon_outcome simulate(const struct carbon_scene *scene, double w
     return outcome;
 }
 
-/* From the first decision on a training does what the simulator's plan does, within its bound. */
+/* The file says the hours to come, which the simulator's plan may not see. */
+static void check_at_least_simulated(const struct carbon_scene *scene, const struct carbon_outcome *plan,
+                                     const struct carbon_outcome *foresight, double tolerance)
+{
+    if (scene->grams > plan->grams * (1.0 + tolerance) || scene->grams < foresight->grams * (1.0 - tolerance))
+        fail_msg("%g g, simulated %g g, with foresight %g g", scene->grams, plan->grams, foresight->grams);
+}
+
+/*
+ * From the first decision on a training does what the simulator's plan does, within its bound; or better
+ * where the coming hours cannot be foretold.
+ */
 static void test_does_as_simulated(void **state)
 {
     static const struct {
@@ -63,7 +74,7 @@ static void test_does_as_simulated(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct carbon_outcome plan, fixed;
+        struct carbon_outcome plan, fixed, foresight;
         double fastest_s = 4.0, work_s, bound_s, spent_s = 0.0, begun_s = 0.0;
         struct carbon_scene scene;
 
@@ -80,14 +91,15 @@ static void test_does_as_simulated(void **state)
         carbon_scene_run(&scene, STEPS - scene.steps);
         plan = simulate(&scene, work_s, bound_s, CARBON_POLICY_PLAN);
         fixed = simulate(&scene, work_s, bound_s, CARBON_POLICY_STATIC);
+        foresight = simulate(&scene, work_s, bound_s, CARBON_POLICY_FORESIGHT);
         print_message("# %zu: %.0f s of %.0f s; %.2f g, simulated %.2f g, static %.2f g; %u changes, %u\n", i,
                       scene.step_time_s - spent_s, bound_s, scene.grams, plan.grams, fixed.grams,
                       scene.changes, plan.changes);
         assert_true(scene.step_time_s <= rows[i].max_slowdown * STEPS * fastest_s);
-        check_close(scene.grams, plan.grams, rows[i].tolerance);
+        check_at_least_simulated(&scene, &plan, &foresight, rows[i].tolerance);
         check_close(scene.step_time_s - spent_s, plan.time_s, 2e-3);
         assert_true(scene.grams < fixed.grams);
-        assert_true(scene.shortest_s >= 300.0);
+        assert_true(scene.shortest_s >= 300.0 || rows[i].period_s <= 300);
         assert_int_equal(carbon_scene_report(&scene).changes, scene.changes);
         carbon_scene_stop(&scene);
     }
@@ -109,7 +121,7 @@ static void test_recorded_grid(void **state)
     enum { STEPS = 6 * HOUR_S };
     double fastest_s = 4.0, spent_s = 0.0, begun_s = 0.0;
     struct grid_request request = {.to_s = INT64_MAX};
-    struct carbon_outcome plan, fixed;
+    struct carbon_outcome plan, fixed, foresight;
     struct carbon_scene scene;
     char path[TEST_PATH_MAX];
 
@@ -130,11 +142,13 @@ static void test_recorded_grid(void **state)
                     CARBON_POLICY_PLAN);
     fixed = simulate(&scene, (STEPS - begun_s) * fastest_s, 1.03 * STEPS * fastest_s - spent_s,
                      CARBON_POLICY_STATIC);
+    foresight = simulate(&scene, (STEPS - begun_s) * fastest_s, 1.03 * STEPS * fastest_s - spent_s,
+                         CARBON_POLICY_FORESIGHT);
     print_message("# %.0f s, simulated %.0f s; %.2f g, simulated %.2f g, static %.2f g; %u changes, %u\n",
                   scene.step_time_s - spent_s, plan.time_s, scene.grams, plan.grams, fixed.grams,
                   scene.changes, plan.changes);
     assert_true(scene.step_time_s <= 1.03 * STEPS * fastest_s);
-    check_close(scene.grams, plan.grams, 2e-3);
+    check_at_least_simulated(&scene, &plan, &foresight, 2e-3);
     check_close(scene.step_time_s - spent_s, plan.time_s, 2e-3);
     assert_true(scene.grams < fixed.grams);
     grid_answer_deinit(&california);
