@@ -115,9 +115,39 @@ static void test_split_is_exact(void **state)
     }
 }
 
+/* While the idle power is unknown, bounds hold what the parts are at any idle power. */
+static void test_unknown_idle_power(void **state)
+{
+    static const double uses[][3] = {{90, 5, 0}, {50, 50, 50}, {100, 0, 0}, {1, 2, 97}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(uses); i++) {
+        struct share_member members[3] = {STAYED(uses[i][0]), STAYED(uses[i][1]), STAYED(uses[i][2])};
+        struct share_interval interval = {.energy_uj = 350 * J,
+                                          .duration_s = 1,
+                                          .floor_w = NAN,
+                                          .sample_s = 0.2,
+                                          .count = 3,
+                                          .members = members};
+        struct share_part unknown[3], known[3], rest;
+
+        assert_true(share_split(&interval, unknown, &rest));
+        for (interval.floor_w = 0; interval.floor_w <= 350; interval.floor_w += 10) {
+            assert_true(share_split(&interval, known, &rest));
+            for (size_t k = 0; k < 3; k++)
+                if (fabs((double)(known[k].energy_uj - unknown[k].energy_uj)) >
+                    unknown[k].half_width_uj + 1.0)
+                    fail_msg("use of %g %%, idle at %g W: %g J, not %g J to within %g J", uses[i][k],
+                             interval.floor_w, (double)known[k].energy_uj / J,
+                             (double)unknown[k].energy_uj / J, unknown[k].half_width_uj / J);
+        }
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_splits), cmocka_unit_test(test_split_is_exact)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_splits), cmocka_unit_test(test_split_is_exact),
+                                       cmocka_unit_test(test_unknown_idle_power)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,6 +14,7 @@ struct weighing {
     double use_sum;             /* 0: by times alone */
     double edge_use;            /* part of it that is of those who came or went */
     size_t edges;
+    bool floor_unknown; /* any part of the dynamic energy may be of the floor */
 };
 
 static double middle(const struct share_member *member)
@@ -64,6 +65,7 @@ static void weigh(const struct share_interval *interval, struct weighing *out)
         out->floor_uj = fmin(energy_uj, interval->floor_w * interval->duration_s * 1e6);
     else if (interval->open) /* nothing says what it drew while nobody was there: by time */
         out->floor_uj = energy_uj;
+    out->floor_unknown = !isfinite(interval->floor_w);
     out->dynamic_uj = energy_uj - out->floor_uj;
     if (interval->duration_s > 0.0)
         out->lag_uj = energy_uj * fmin(1.0, interval->lag_s / interval->duration_s);
@@ -176,6 +178,10 @@ static double member_error(const struct share_interval *interval, const struct w
                    weighing->lag_uj * used * (weighing->edges > 0 ? edges : 0.0);
     if (interval->count > 1)
         error_uj += weighing->dynamic_uj * share_error(interval, weighing, at);
+    /* As much of it as is drawn anyway would be split by time, not by use. */
+    if (weighing->floor_unknown && interval->count > 1 && weighing->time_sum > 0.0)
+        error_uj +=
+            weighing->dynamic_uj * fabs(weighing->times[at] / weighing->time_sum - weighing->weights[at]);
     return error_uj;
 }
 

@@ -37,6 +37,8 @@
  *               rest is chance, and adds up as variances do
  *     model     at the same u two processes may draw differently: the dynamic energy per u of one process
  *               is taken as within SPLIT_MODEL of that of the others
+ *     idle      while P is unknown, any part of E may be of the floor: E, times the difference between the
+ *               process's share of the time and of the use
  *     gain      of the sensor, times the part
  *
  * Parts are whole microjoules, none is below 0, and their sum is E exactly; what rounding leaves goes to the
