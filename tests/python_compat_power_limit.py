@@ -102,6 +102,76 @@ def test_limits_of_a_real_monitor():
         tap.equal(limits()[0], 400)
 
 
+def held():
+    """Whether others are kept from turning the GPU."""
+    try:
+        flyball.PowerKnob(flyball.Monitor()).close()
+    except flyball.StateError:
+        return True
+    return False
+
+
+def interrupted(optimizer, steps):
+    """So many steps, and an exception; the optimizer lives on, as in a notebook."""
+    for _ in range(steps):
+        optimizer.on_step_begin()
+
+
+def test_a_training_that_ends_in_the_middle():
+    """The limit goes back by itself; with the next step it is set again, and its window begins again."""
+    with machine(gpus=1, settings=("--any-user=yes",)):
+        emulator("set", "--limit-w", "380")
+        monitor = Steps()
+        optimizer = GlobalPowerLimitOptimizer(monitor, Energy(), wait_steps=0, warmup_steps=1, profile_steps=2, pl_step=100, give_back_s=0.5)
+        tap.equal(limits(), [400])
+        tap.eventually(lambda: limits() == [380], "the limit is back though no step came")
+        interrupted(optimizer, steps=5)
+        tap.equal((limits(), type(optimizer.state), monitor.log), ([300], power_limit.Profiling, [400]))
+        tap.eventually(lambda: limits() == [380], "the limit is back after the last step")
+        interrupted(optimizer, steps=1)
+        tap.equal(limits(), [300])
+        while not isinstance(optimizer.state, power_limit.Done):
+            optimizer.on_step_begin()
+        tap.equal((monitor.log, [measured.power_limit for measured in optimizer.measurements]), ([400, 300, 300, 200, 100], [400, 300, 200, 100]))
+        tap.equal(limits(), [100])
+        tap.eventually(lambda: limits() == [380], "the chosen limit is not kept either")
+        tap.eventually(lambda: not held(), "others can turn the GPU")
+        optimizer.on_step_begin()
+        tap.equal(limits(), [100])
+        optimizer.on_train_end()
+        tap.equal(limits(), [380])
+
+
+def test_a_limit_that_somebody_else_sets_in_between():
+    with machine(gpus=1, settings=("--any-user=yes",)), warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        optimizer = GlobalPowerLimitOptimizer(Steps(), wait_steps=0, warmup_steps=1, profile_steps=1, pl_step=100, give_back_s=0.5)
+        emulator("set", "--limit-w", "222")
+        tap.eventually(lambda: not held(), "the GPU is released before the first step")
+        while not isinstance(optimizer.state, power_limit.Done):
+            optimizer.on_step_begin()
+        tap.equal(([str(warning.message)[:31] for warning in heard], limits()), (["power limits are left alone fro"], [222]))
+
+
+def test_a_cell_that_ends():
+    """In IPython the limit is back with the end of the cell, and the next cell may make another optimizer."""
+    ended = []
+    events = types.SimpleNamespace(register=lambda name, call: ended.append(call), unregister=lambda name, call: ended.remove(call))
+    sys.modules["IPython"] = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(events=events))
+    try:
+        with machine(gpus=1, settings=("--any-user=yes",)):
+            for _ in range(2):
+                kept = GlobalPowerLimitOptimizer(Steps(), wait_steps=0, warmup_steps=1, profile_steps=1, pl_step=100)
+                for cell in range(2):
+                    interrupted(kept, steps=4)
+                    tap.equal((limits() == [400], len(ended)), (False, 1))
+                    ended[0](types.SimpleNamespace(error_in_exec=ZeroDivisionError()))
+                    tap.equal((limits(), ended), ([400], []))
+            del kept
+    finally:
+        del sys.modules["IPython"]
+
+
 def test_misuse_of_limits():
     with machine(gpus=1, settings=("--any-user=yes",)):
         for numbers in ({"wait_steps": -1}, {"warmup_steps": -1}, {"profile_steps": 0}, {"pl_step": 0}):
@@ -160,6 +230,10 @@ def test_limits_under_a_trainer():
             callback.on_step_begin(None, None, None, model=None)
         callback.on_epoch_end(None, None, None, model=None)
         tap.equal(type(callback.optimizer.state), power_limit.Done)
+        callback.on_step_begin(None, None, None, model=None)
+        callback.on_train_end(None, None, None, model=None)
+        raised(flyball.UsageError, HFGlobalPowerLimitOptimizer, Steps(), give_back_s=-1)
+        flyball.PowerKnob(flyball.Monitor()).close()  # the GPU is released
 
 
 def test_limits_that_somebody_else_sets():

@@ -128,13 +128,78 @@ static void test_fork(void **state)
     stop();
 }
 
+/* A training that makes no steps keeps no limit, and the GPUs are free for others; the next step sets it
+ * again. */
+static void test_follows_steps(void **state)
+{
+    struct fly_power_knob *knob, *other = NULL;
+    double lowest_w, highest_w, limit_w;
+    struct fly_error error;
+
+    (void)state;
+    start("gpus=2,model=a100", NULL);
+    knob = open_knob();
+    assert_int_equal(fly_power_knob_give_back(knob, NULL), FLY_ESTATE);
+    assert_int_equal(fly_power_knob_step_begin(knob, NULL), 0);
+    assert_int_equal(fly_power_knob_follow_steps(knob, -1.0, NULL), FLY_EUSAGE);
+    assert_int_equal(fly_power_knob_follow_steps(knob, NAN, NULL), FLY_EUSAGE);
+    assert_int_equal(fly_power_knob_follow_steps(knob, 0.1, NULL), 0);
+    assert_int_equal(fly_power_knob_follow_steps(knob, 0.1, NULL), FLY_ESTATE);
+    assert_int_equal(fly_power_knob_set(knob, 250.0, NULL), 0);
+    for (int times = 0; times < 3; times++) {
+        assert_true(limit_becomes(&bench.machine, 0, 400.0, 60.0));
+        assert_true(limit_becomes(&bench.machine, 1, 400.0, 60.0));
+        while (fly_power_knob_open(bench.meter, &other, NULL) < 0)
+            usleep(1000); /* the limits are back a little before the GPUs are released */
+        assert_int_equal(fly_power_knob_limit(knob, &limit_w, NULL), 0);
+        check_double(limit_w, 400.0);
+        assert_int_equal(fly_power_knob_range(knob, &lowest_w, &highest_w, NULL), 0);
+        check_double(lowest_w, 100.0);
+        check_double(highest_w, 400.0);
+        assert_int_equal(fly_power_knob_set(knob, 50.0, NULL), FLY_EUSAGE);
+        assert_int_equal(fly_power_knob_set(knob, 300.0 - times, NULL), 0);
+        check_limits(400.0, 400.0);
+        assert_int_equal(fly_power_knob_step_begin(knob, &error), FLY_ESTATE); /* the other has them */
+        fly_power_knob_close(other);
+        assert_int_equal(fly_power_knob_step_begin(knob, NULL), 1);
+    }
+    assert_true(limit_becomes(&bench.machine, 0, 400.0, 60.0));
+    fly_power_knob_close(knob);
+    check_limits(400.0, 400.0);
+    stop();
+}
+
+/* At once, and never by itself. What somebody else has set in between stands. */
+static void test_given_back_at_once(void **state)
+{
+    struct fly_power_knob *knob;
+
+    (void)state;
+    start("gpus=2,model=a100", NULL);
+    knob = open_knob();
+    assert_int_equal(fly_power_knob_follow_steps(knob, INFINITY, NULL), 0);
+    assert_int_equal(fly_power_knob_set(knob, 250.0, NULL), 0);
+    assert_int_equal(fly_power_knob_step_begin(knob, NULL), 0);
+    assert_int_equal(fly_power_knob_give_back(knob, NULL), 0);
+    assert_int_equal(fly_power_knob_give_back(knob, NULL), 0);
+    check_limits(400.0, 400.0);
+    assert_int_equal(fly_power_knob_step_begin(knob, NULL), 1);
+    check_limits(250.0, 250.0);
+    for (unsigned gpu = 0; gpu < 2; gpu++)
+        assert_int_equal(emulator_set_limit_w(bench.machine.emulator, gpu, 222.0, NULL), 0);
+    assert_int_equal(fly_power_knob_give_back(knob, NULL), 0);
+    assert_int_equal(fly_power_knob_step_begin(knob, NULL), FLY_ESTATE);
+    fly_power_knob_close(knob);
+    check_limits(222.0, 222.0);
+    stop();
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turned_and_put_back),
-        cmocka_unit_test(test_only_its_own),
-        cmocka_unit_test(test_without_gpus),
-        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_turned_and_put_back), cmocka_unit_test(test_only_its_own),
+        cmocka_unit_test(test_without_gpus),        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_follows_steps),       cmocka_unit_test(test_given_back_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

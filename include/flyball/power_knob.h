@@ -52,6 +52,26 @@ FLY_API int fly_power_knob_set(struct fly_power_knob *knob, double limit_w, stru
 FLY_API int fly_power_knob_limit(struct fly_power_knob *knob, double *out_limit_w,
                                  struct fly_error *out_error);
 
+/*
+ * For a training: from now on a limit stands only while steps come, as a tuner's does. After give_back_s
+ * without one (0: the usual of struct fly_tuner_options; INFINITY: never) a thread of the knob's puts the
+ * limits of the open back and releases the GPUs, so that others can turn them, until the next step. What is
+ * set meanwhile is only noted, and `range` and `limit` answer as of then. Say so before the first set:
+ * FLY_ESTATE afterwards, FLY_EUSAGE for a time below 0, and the errors of `range`.
+ */
+FLY_API int fly_power_knob_follow_steps(struct fly_power_knob *knob, double give_back_s,
+                                        struct fly_error *out_error);
+
+/*
+ * A step begins. Returns 1 if the limits had been given back, and sets what was set last again; else 0. Where
+ * another program has changed a limit or holds a GPU by now, FLY_ESTATE and the errors of `open`, and nothing
+ * is set.
+ */
+FLY_API int fly_power_knob_step_begin(struct fly_power_knob *knob, struct fly_error *out_error);
+
+/* No step comes for now: gives back at once. FLY_ESTATE for a knob that follows no steps. */
+FLY_API int fly_power_knob_give_back(struct fly_power_knob *knob, struct fly_error *out_error);
+
 /* Puts the limits of the open back, unless somebody else has changed them since. Accepts NULL. */
 FLY_API void fly_power_knob_close(struct fly_power_knob *knob);
 

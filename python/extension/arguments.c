@@ -154,3 +154,21 @@ size_t argument_count(PyObject *bytes, size_t item_size)
 {
     return bytes != NULL ? (size_t)PyBytes_Size(bytes) / item_size : 0;
 }
+
+int argument_patience(PyObject *value, void *address)
+{
+    double *seconds = address;
+
+    if (value == Py_None)
+        return 1;
+    *seconds = PyFloat_AsDouble(value);
+    if (PyErr_Occurred() != NULL)
+        return 0;
+    if (!(*seconds >= 0.0)) {
+        error_raise_text(FLY_EUSAGE, "give_back_s is a number of seconds from 0");
+        return 0;
+    }
+    if (*seconds == 0.0)
+        *seconds = INFINITY;
+    return 1;
+}

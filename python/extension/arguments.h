@@ -18,6 +18,8 @@ int argument_text(PyObject *value, void *address); /* PyObject *: bytes in UTF-8
 int argument_path(PyObject *value, void *address); /* PyObject *: bytes as the file system has them */
 int argument_u32(PyObject *value, void *address);  /* uint32_t: UsageError beyond its range */
 int argument_u64(PyObject *value, void *address);  /* uint64_t */
+int argument_patience(PyObject *value,
+                      void *address); /* double: give_back_s; INFINITY of 0, which is never */
 
 /* PyObject *: bytes that are an array of double, or of uint32_t, from any sequence of numbers. */
 int argument_reals(PyObject *value, void *address);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* flyball.PowerKnob: one power limit of the program's choice on a monitor's GPUs. */
+#include "arguments.h"
 #include "live.h"
 #include "monitor.h"
 
@@ -44,7 +45,7 @@ static int enter(struct power_knob *self)
     return -1;
 }
 
-static int open_knob(struct power_knob *self)
+static int open_knob(struct power_knob *self, int follows_steps, double give_back_s)
 {
     struct fly_error error;
     int code;
@@ -53,6 +54,13 @@ static int open_knob(struct power_knob *self)
         return -1;
     Py_BEGIN_ALLOW_THREADS
     code = fly_power_knob_open(self->monitor->meter, &self->knob, &error);
+    if (code == 0 && follows_steps) {
+        code = fly_power_knob_follow_steps(self->knob, give_back_s, &error);
+        if (code < 0) {
+            fly_power_knob_close(self->knob);
+            self->knob = NULL;
+        }
+    }
     Py_END_ALLOW_THREADS
     if (code == 0)
         return live_add(&self->live, (PyObject *)self, close_knob);
@@ -63,19 +71,21 @@ static int open_knob(struct power_knob *self)
 
 static PyObject *knob_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"monitor", NULL};
+    static char *names[] = {"monitor", "follow_steps", "give_back_s", NULL};
     struct power_knob *self;
+    double give_back_s = 0.0;
+    int follows_steps = 0;
     PyObject *monitor;
 
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!:PowerKnob", names, extension_types.monitor,
-                                     &monitor))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!|$pO&:PowerKnob", names, extension_types.monitor,
+                                     &monitor, &follows_steps, argument_patience, &give_back_s))
         return NULL;
     self = (struct power_knob *)type_make(type);
     if (self == NULL)
         return NULL;
     Py_INCREF(monitor);
     self->monitor = (struct monitor *)monitor;
-    if (open_knob(self) < 0)
+    if (open_knob(self, follows_steps, give_back_s) < 0)
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -123,6 +133,38 @@ static PyObject *knob_set(PyObject *object, PyObject *limit)
         return NULL;
     Py_BEGIN_ALLOW_THREADS
     code = fly_power_knob_set(self->knob, limit_w, &error);
+    Py_END_ALLOW_THREADS
+    live_leave(&self->live);
+    return code == 0 ? none() : error_raise(code, &error);
+}
+
+static PyObject *knob_step_begin(PyObject *object, PyObject *unused)
+{
+    struct power_knob *self = (struct power_knob *)object;
+    struct fly_error error;
+    int code;
+
+    (void)unused;
+    if (enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_power_knob_step_begin(self->knob, &error);
+    Py_END_ALLOW_THREADS
+    live_leave(&self->live);
+    return code >= 0 ? PyBool_FromLong(code) : error_raise(code, &error);
+}
+
+static PyObject *knob_give_back(PyObject *object, PyObject *unused)
+{
+    struct power_knob *self = (struct power_knob *)object;
+    struct fly_error error;
+    int code;
+
+    (void)unused;
+    if (enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_power_knob_give_back(self->knob, &error);
     Py_END_ALLOW_THREADS
     live_leave(&self->live);
     return code == 0 ? none() : error_raise(code, &error);
@@ -192,6 +234,14 @@ static PyMethodDef methods[] = {
      "set($self, limit_w, /)\n--\n\nSets the limit of each of the GPUs, in W: all of them, or none.\n\n"
      "Raises UsageError outside their range, StateError if somebody else has changed one, Error (FLY_EPERM)\n"
      "without the permission."},
+    {"step_begin", knob_step_begin, METH_NOARGS,
+     "step_begin($self, /)\n--\n\nA step begins. Returns whether the limits had been given back; what was "
+     "set last\n"
+     "is set again. Raises StateError if somebody else has changed one, or holds a GPU by now."},
+    {"give_back", knob_give_back, METH_NOARGS,
+     "give_back($self, /)\n--\n\nNo step comes for now: puts back the limits that were there at first, up to "
+     "the\n"
+     "next step. StateError for a knob that follows no steps."},
     {"close", knob_close, METH_NOARGS,
      "close($self, /)\n--\n\nPuts back the limits that were there at first. May be called again."},
     {"__enter__", knob_with, METH_NOARGS, "__enter__($self, /)\n--\n\n"},
@@ -206,12 +256,17 @@ static PyGetSetDef attributes[] = {
 };
 
 static char doc[] =
-    "PowerKnob(monitor)\n--\n\n"
+    "PowerKnob(monitor, *, follow_steps=False, give_back_s=None)\n--\n\n"
     "Sets one power limit of your choice on all GPUs of a monitor.\n\n"
     "    with flyball.Monitor() as monitor, flyball.PowerKnob(monitor) as knob:\n"
     "        lowest_w, highest_w = knob.range_w\n"
     "        knob.set(0.7 * highest_w)\n"
     "        train()\n\n"
+    "follow_steps   a limit stands only while step_begin() is called, as a Tuner's; without it up to the "
+    "close\n"
+    "give_back_s    for that: s without a step after which the limits that were there at first are put back "
+    "and\n"
+    "               the GPUs released, until the next step; 0: never; None: as of a Tuner\n\n"
     "The limits that were there at first come back at the close, at the interpreter's end, and by a guard\n"
     "process if the program is killed. The monitor stays open until then. A GPU that somebody else controls "
     "is\n"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a tuner is asked for: the arguments of Tuner(). */
-#include <math.h>
 
 #include "arguments.h"
 #include "tuner.h"
@@ -26,25 +25,6 @@ static int read_knob(const struct raw *raw, enum fly_tuner_knob *out_knob)
         return 0;
     error_raise_text(FLY_EUSAGE, "the knob is 'power', 'clock', 'both', 'auto' or 'profile'");
     return -1;
-}
-
-/* For PyArg_Parse: None is the usual, 0 never. */
-static int read_patience(PyObject *object, void *out)
-{
-    double *seconds = out;
-
-    if (object == Py_None)
-        return 1;
-    *seconds = PyFloat_AsDouble(object);
-    if (PyErr_Occurred() != NULL)
-        return 0;
-    if (!(*seconds >= 0.0)) {
-        error_raise_text(FLY_EUSAGE, "give_back_s is a number of seconds from 0");
-        return 0;
-    }
-    if (*seconds == 0.0)
-        *seconds = INFINITY;
-    return 1;
 }
 
 static int read_rank(struct tuner_wish *wish, PyObject *rank)
@@ -138,7 +118,7 @@ int tuner_wish_read(struct tuner_wish *wish, struct tuner_given *given, PyObject
             &options->window_max_s, argument_u32, &options->wait_steps, argument_u32, &options->warmup_steps,
             argument_u32, &options->profile_steps, argument_u32, &options->check_every_steps, argument_u32,
             &options->remeasure_distance_steps, &raw.carbon, &raw.rank, &given->all_reduce, &given->turner,
-            &given->clock_turner, read_patience, &options->give_back_s))
+            &given->clock_turner, argument_patience, &options->give_back_s))
         code = read_raw(wish, &raw);
     Py_XDECREF(raw.knob);
     point_options(wish);

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Optional
 
 from flyball import Measurement, Monitor, Session, Tuner
@@ -162,24 +162,26 @@ class SessionDriver(Driver):
         self.of.give_back()
 
 
-def _watch_cells(driven: Driven) -> None:
-    """In IPython: a cell that ends in the thread in which training began ends the training, if nothing else has.
+def watch_cell(end: Callable[[Optional[BaseException]], None]) -> bool:
+    """In IPython: calls the object's method when the cell ends in this thread, once, with its exception or None.
 
-    Trainers that tell their callbacks of no exception leave training open; other programs have `give_back_s` alone.
+    For a training that nothing else ends: trainers that tell their callbacks of no exception leave it open. Returns
+    whether that will be so; other programs have `give_back_s` alone.
     """
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     events: Any = getattr(shell, "events", None)
     if events is None:
-        return
-    watched, thread = weakref.ref(driven), threading.get_ident()
+        return False
+    watched, thread = weakref.WeakMethod(end), threading.get_ident()
 
     def ended(result: Any = None) -> None:
-        training = watched()
-        if training is not None and threading.get_ident() == thread:
-            training._fail(getattr(result, "error_in_exec", None))
+        method = watched()
+        if method is not None and threading.get_ident() == thread:
+            method(getattr(result, "error_in_exec", None))
         events.unregister("post_run_cell", ended)
 
     events.register("post_run_cell", ended)
+    return True
 
 
 def driver_of(handle: Any, metric: Optional[str]) -> Driver:
@@ -242,7 +244,7 @@ class Driven:
         handle = self._of(**self._options) if isinstance(self._of, type) else self._of
         self._driver = driver_of(handle, self._metric)
         self._trains = True
-        _watch_cells(self)
+        watch_cell(self._fail)
         if epochs_done > 0:
             self._driver.resumed(epochs_done)
 

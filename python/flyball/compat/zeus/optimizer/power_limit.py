@@ -13,7 +13,7 @@ import json
 import os
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -23,6 +23,7 @@ from flyball.compat.zeus.model import Model, field, real, whole
 from flyball.compat.zeus.monitor.visible import open_monitor
 from flyball.compat.zeus.utils.framework import all_reduce, get_rank
 from flyball.compat.zeus.utils.metric import zeus_cost
+from flyball.driven import watch_cell
 
 if TYPE_CHECKING:
     from flyball.compat.zeus.monitor.energy import Measurement, ZeusMonitor
@@ -161,10 +162,13 @@ class GlobalPowerLimitOptimizer(Callback):
     profile_steps     in each window
     pl_step           W between two limits, from the highest down
     profile_path      where the measurements are saved; if the file is there, it is used in place of measuring
+    give_back_s       s without a step after which the limits that were there at first are put back, until the next
+                      step; 0: never; None: as of a flyball.Tuner
 
     Raises LimitsRefusedError if the limits may not be set, with what would help; ValueError for numbers out of range.
     A limit that cannot be set later, for instance since somebody else did, ends the search with a warning. The limits
-    that were there at first come back when the interpreter ends or is killed.
+    that were there at first come back when training ends, in IPython when its cell does, when no step comes for long,
+    and when the interpreter ends or is killed. A limit on trial meanwhile is measured once more.
     """
 
     def __init__(
@@ -176,6 +180,8 @@ class GlobalPowerLimitOptimizer(Callback):
         profile_steps: int = 40,
         pl_step: int = 25,
         profile_path: str | os.PathLike[str] | None = None,
+        *,
+        give_back_s: float | None = None,
     ) -> None:
         _check(wait_steps=(wait_steps, 0), warmup_steps=(warmup_steps, 0), profile_steps=(profile_steps, 1), pl_step=(pl_step, 1))
         self.monitor = monitor
@@ -188,16 +194,17 @@ class GlobalPowerLimitOptimizer(Callback):
         self.measurements: list[PowerLimitMeasurement] = []
         self._meter: flyball.Monitor = getattr(monitor, "_monitor", None) or open_monitor(monitor.gpu_indices)[0]
         with _refusals():
-            self._knob = flyball.PowerKnob(self._meter)
+            self._knob = flyball.PowerKnob(self._meter, follow_steps=True, give_back_s=give_back_s)
         lowest_w, highest_w = self._knob.range_w
         self.power_limits = list(range(int(highest_w * _MW), int(lowest_w * _MW) - 1, -self.pl_step))
         self.state: State = Ready(next_power_limit=self.power_limits[0], steps=self.wait_steps + 1)
-        self._failed = False
+        self._failed = self._interrupted = self._watched = False
         with _refusals():
             self._knob.set(self.power_limits[0] / _MW)
         if self.profile_path is not None and self.profile_path.exists():
             self.measurements = self._load(self.profile_path)
             self._choose()
+        self._watched = watch_cell(self._cell_ended)
 
     @staticmethod
     def _load(path: Path) -> list[PowerLimitMeasurement]:
@@ -209,6 +216,15 @@ class GlobalPowerLimitOptimizer(Callback):
             raise ValueError(f"the profile '{path}' has no measurement; remove it to measure again")
         return measurements
 
+    def _cell_ended(self, error: BaseException | None) -> None:
+        self._watched = False
+        self.on_train_end()
+
+    def on_train_end(self) -> None:
+        """The limits that were there at first are put back, until the next step."""
+        with contextlib.suppress(flyball.Error):  # in a forked child
+            self._knob.give_back()
+
     def on_epoch_end(self) -> None:
         """The limit on trial starts over in the next epoch; until then the highest is set."""
         if isinstance(self.state, Profiling):
@@ -219,6 +235,7 @@ class GlobalPowerLimitOptimizer(Callback):
 
     def on_step_begin(self) -> None:
         """A step is about to begin."""
+        self._hold()
         if isinstance(self.state, Done):
             return
         self.state.steps -= 1
@@ -231,15 +248,26 @@ class GlobalPowerLimitOptimizer(Callback):
         else:
             self._measured(self.state.current_power_limit)
 
-    def _set(self, limit_mw: int) -> None:
-        """Sets the limit. After a failure nothing is set, and all ranks hear of it with the next measurement."""
+    def _turn(self, turn: Callable[..., Any], *arguments: float) -> Any:
+        """Calls the knob. After a failure nothing is set, and all ranks hear of it with the next measurement."""
         if self._failed:
-            return
+            return None
         try:
-            self._knob.set(limit_mw / _MW)
+            return turn(*arguments)
         except flyball.Error as error:
             self._failed = True
-            warnings.warn(f"power limits are left alone from now on: {error}", RuntimeWarning, stacklevel=4)
+            warnings.warn(f"power limits are left alone from now on: {error}", RuntimeWarning, stacklevel=5)
+            return None
+
+    def _set(self, limit_mw: int) -> None:
+        self._turn(self._knob.set, limit_mw / _MW)
+
+    def _hold(self) -> None:
+        """A step comes: the limit stands, and stays as long as more of them do."""
+        if self._turn(self._knob.step_begin) and isinstance(self.state, Profiling):
+            self._interrupted = True
+        if not self._watched:
+            self._watched = watch_cell(self._cell_ended)
 
     def _try(self, limit_mw: int) -> None:
         self._set(limit_mw)
@@ -249,14 +277,21 @@ class GlobalPowerLimitOptimizer(Callback):
             self._profile(limit_mw)
 
     def _profile(self, limit_mw: int) -> None:
+        self._interrupted = False
         self.monitor.begin_window(_window(limit_mw))
         self.state = Profiling(current_power_limit=limit_mw, steps=self.profile_steps)
 
     def _measured(self, limit_mw: int) -> None:
-        """Keeps what the window held, and goes on to the next limit. A limit of which nothing is known is left out."""
+        """Keeps what the window held, and goes on to the next limit. A limit of which nothing is known is left out.
+
+        If any rank gave its limit back within the window, all of them measure the limit once more.
+        """
         measured = self.monitor.end_window(_window(limit_mw))
         energy_j = all_reduce([self._energy_j(measured)], operation="sum")[0]
-        time_s, failed = all_reduce([measured.time, float(self._failed)], operation="max")
+        time_s, failed, interrupted = all_reduce([measured.time, float(self._failed), float(self._interrupted)], operation="max")
+        if interrupted and not failed:
+            self._try(limit_mw)
+            return
         if energy_j > 0 and time_s > 0:
             self.measurements.append(PowerLimitMeasurement(power_limit=limit_mw // _MW, energy=energy_j, time=time_s))
         lower = [limit for limit in self.power_limits if limit < limit_mw]
@@ -307,10 +342,16 @@ def _make_for_transformers() -> Any:
             profile_steps: int = 40,
             pl_step: int = 25,
             profile_path: str | os.PathLike[str] | None = None,
+            *,
+            give_back_s: float | None = None,
         ) -> None:
             self.optimizer = GlobalPowerLimitOptimizer(
-                monitor, optimum_selector, wait_steps, warmup_steps, profile_steps, pl_step, profile_path
+                monitor, optimum_selector, wait_steps, warmup_steps, profile_steps, pl_step, profile_path, give_back_s=give_back_s
             )
+
+        def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+            """Training has ended."""
+            self.optimizer.on_train_end()
 
         def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
             """An epoch's steps are done."""
