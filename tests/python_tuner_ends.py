@@ -13,7 +13,7 @@ import time
 import weakref
 
 import tap
-from python_scene import HIGHEST_W, LIBRARY, LOWEST_W, QUICK, Machine, flyball, limit_w, monitor, python, settle, wait_for_limit
+from python_scene import HIGHEST_W, LIBRARY, LOWEST_W, QUICK, Machine, flyball, limit_w, monitor, python, settle
 
 
 def test_exceptions_put_the_limit_back():
@@ -44,13 +44,13 @@ def test_interrupted_cell():
     with Machine(), monitor() as meter:
         tuner = flyball.Tuner(meter, give_back_s=0.5, **QUICK)
         settle(tuner)
-        for times in (1, 2):
-            tap.equal(limit_w(), LOWEST_W)
+        for _ in range(2):
+            earlier = tuner.report.give_backs
             kept = interrupt(tuner)
-            wait_for_limit(HIGHEST_W)
-            tap.equal((tuner.report.given_back, tuner.report.limit_w, tuner.state), (True, HIGHEST_W, "settled"))
-            tuner.step_begin()
-            tap.equal((tuner.report.given_back, tuner.report.give_backs), (False, times))
+            tap.eventually(lambda: tuner.report.given_back, "it gives back")
+            tap.equal((limit_w(), tuner.report.limit_w, tuner.state), (HIGHEST_W, HIGHEST_W, "settled"))
+            tap.equal(tuner.report.give_backs > earlier, True, f"{tuner.report.give_backs} times, {earlier} before")
+            tap.eventually(lambda: tuner.step_begin() or limit_w() == LOWEST_W, "the next cell's steps set it again")
         del kept
         tuner.give_back()
         tap.equal(limit_w(), HIGHEST_W)
