@@ -390,6 +390,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_holds_limit, forget),
+        cmocka_unit_test_teardown(test_idle, forget),
+        cmocka_unit_test_teardown(test_idle_foreign, forget),
         cmocka_unit_test_teardown(test_profile, forget),
         cmocka_unit_test_teardown(test_profile_in_parts, forget),
         cmocka_unit_test_teardown(test_known_profile, forget),

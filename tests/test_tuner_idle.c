@@ -217,6 +217,77 @@ static void test_new_start(void **state)
     tuner_bench_stop(&bench);
 }
 
+/* A turner of one value, whose next calls fail so often. */
+struct plain {
+    double value;
+    int failing_sets, failing_reads;
+};
+
+static int plain_set(void *data, double setting, struct fly_error *out_error)
+{
+    struct plain *plain = data;
+    bool fails = plain->failing_sets > 0;
+
+    (void)out_error;
+    plain->failing_sets -= fails;
+    plain->value = fails ? plain->value : setting;
+    return fails ? FLY_EREAD : 0;
+}
+
+static int plain_standing(void *data, double *out_setting, struct fly_error *out_error)
+{
+    struct plain *plain = data;
+    bool fails = plain->failing_reads > 0;
+
+    (void)out_error;
+    plain->failing_reads -= fails;
+    *out_setting = fails ? *out_setting : plain->value;
+    return fails ? FLY_EREAD : 0;
+}
+
+static const struct fly_turner plain_turner = {.set = plain_set, .standing = plain_standing};
+
+/* What stood goes back although nobody read it before it was turned, and until every turner has done so. */
+static void test_own_turners(void **state)
+{
+    static const struct {
+        int failing_sets[IDLE_SIDES], failing_reads[IDLE_SIDES];
+        double hours; /* 5: never, as nobody knows what stood */
+    } rows[] = {
+        {{0, 0}, {0, 0}, 1}, {{1, 0}, {0, 0}, 2}, {{0, 1}, {0, 0}, 2},
+        {{2, 1}, {0, 0}, 3}, {{0, 0}, {1, 0}, 5},
+    };
+
+    struct fly_tuner *tuner = start(0.0); /* for its clock */
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct plain plain[IDLE_SIDES];
+        struct idle_turner idle;
+        uint64_t begun = 1;
+        double hours = 0.0;
+
+        idle_turner_init(&idle, &(struct idle_options){.steps = &begun, .clock = &bench.clock});
+        for (int side = 0; side < IDLE_SIDES; side++) {
+            const struct fly_turner *turner = &plain_turner;
+            void *data = &plain[side];
+
+            plain[side] = (struct plain){.value = 300.0, .failing_reads = rows[i].failing_reads[side]};
+            idle_turner_add(&idle, &turner, &data);
+            assert_int_equal(turner->set(data, 150.0, NULL), 0);
+            plain[side].failing_sets = rows[i].failing_sets[side];
+        }
+        idle_turner_look(&idle);
+        for (; !idle_turner_is_idle(&idle) && hours < 5.0; idle_turner_look(&idle), hours++)
+            tuner_bench_pass(&bench, 3600.0);
+        check_double(hours, rows[i].hours);
+        check_double(plain[0].value, hours < 5.0 ? 300.0 : 150.0);
+        check_double(plain[1].value, 300.0);
+        idle_turner_end(&idle);
+    }
+    stop(tuner);
+}
+
 /* ---- ranks ---- */
 
 struct ranks {
@@ -422,7 +493,7 @@ int main(void)
         cmocka_unit_test(test_foreign),  cmocka_unit_test(test_new_start),
         cmocka_unit_test(test_ranks),    cmocka_unit_test(test_nothing_turned),
         cmocka_unit_test(test_thread),   cmocka_unit_test(test_taken),
-        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_fork),     cmocka_unit_test(test_own_turners),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,11 +48,11 @@ static bool is_other(const struct idle_side *side)
 {
     double now;
 
-    return side->turned && side->turner->standing(side->data, &now, NULL) == 0 &&
+    return side->turned && !side->back && side->turner->standing(side->data, &now, NULL) == 0 &&
            fabs(now - side->stands) > same;
 }
 
-/* Puts back what the caller's own turners have set; false when one of them fails. */
+/* Puts back what the caller's own turners have set; false when one fails, or nobody knows what stood. */
 static bool turn_back(struct idle_turner *idle)
 {
     bool all = true;
@@ -60,8 +60,11 @@ static bool turn_back(struct idle_turner *idle)
     for (size_t i = idle->count; i-- > 0;) {
         struct idle_side *side = &idle->sides[i];
 
-        if (side->turned && !isnan(side->start))
-            all &= side->turner->set(side->data, side->start, NULL) == 0;
+        if (!side->turned)
+            continue;
+        side->back =
+            side->back || (!isnan(side->start) && side->turner->set(side->data, side->start, NULL) == 0);
+        all &= side->back;
     }
     return all;
 }
@@ -132,6 +135,7 @@ static int turn_again(struct idle_turner *idle, struct fly_error *out_error)
             continue;
         if (side->turner->standing(side->data, &side->stands, NULL) == 0)
             side->start = side->stands;
+        side->back = false;
         code = side->turner->set(side->data, side->wanted, out_error);
         if (code == 0 && side->turner->standing(side->data, &side->stands, NULL) < 0)
             side->stands = side->wanted;
@@ -181,14 +185,20 @@ static int set(void *data, double setting, struct fly_error *out_error)
 {
     struct idle_side *side = data;
     struct idle_turner *idle = side->idle;
+    double before;
     int code = 0;
 
     pthread_mutex_lock(&idle->lock);
-    if (!idle_turner_is_idle(idle))
+    before = side->stands;
+    if (!idle_turner_is_idle(idle)) {
+        if (!side->turned)
+            (void)side->turner->standing(side->data, &before, NULL);
         code = side->turner->set(side->data, setting, out_error);
+    }
     if (code == 0) {
         if (!side->turned)
-            side->start = side->stands;
+            side->start = before;
+        side->back = false;
         side->wanted = side->stands = setting;
         side->turned = true;
         begin(idle);

@@ -53,10 +53,10 @@ struct idle_side {
     struct idle_turner *idle;
     const struct fly_turner *turner; /* NULL: there is no such side */
     void *data;
-    double start;  /* stood before it was turned; NAN: not known */
-    double wanted; /* was set last */
-    double stands; /* was read back, or was set */
-    bool turned;
+    double start;      /* stood before it was turned; NAN: not known */
+    double wanted;     /* was set last */
+    double stands;     /* was read back, or was set */
+    bool turned, back; /* `back`: what stood before was set again */
 };
 
 struct idle_turner {
