@@ -61,23 +61,37 @@ double carbon_scene_constant(double unix_s)
     return 300.0;
 }
 
-/* 16 days before the begin, and three after it. */
+/* Appends the periods that begin, or with `lags` end, by that time after the begin. */
+static void write_periods(struct carbon_scene *scene, double until_s)
+{
+    int64_t end_s = carbon_scene_begin_s + (int64_t)ceil(until_s) - (scene->lags ? scene->period_s - 1 : 0);
+    FILE *file;
+
+    if (scene->written_s >= end_s)
+        return;
+    file = fopen(scene->grid, "a");
+    assert_non_null(file);
+    for (; scene->written_s < end_s; scene->written_s += scene->period_s) {
+        time_t moment = (time_t)scene->written_s;
+        char text[32];
+
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&moment, &(struct tm){0}));
+        fprintf(file, "%s,%.3f\n", text, scene->intensity((double)scene->written_s));
+    }
+    fclose(file);
+}
+
 void carbon_scene_grid(struct carbon_scene *scene, double (*intensity)(double), int period_s, double until_s)
 {
     FILE *file = fopen(scene->grid, "w");
 
     assert_non_null(file);
     fprintf(file, "timestamp,g_per_kwh\n");
-    for (int64_t at = carbon_scene_begin_s / DAY_S * DAY_S - 16 * DAY_S;
-         (double)at < (double)carbon_scene_begin_s + until_s; at += period_s) {
-        time_t moment = (time_t)at;
-        char text[32];
-
-        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&moment, &(struct tm){0}));
-        fprintf(file, "%s,%.3f\n", text, intensity((double)at));
-    }
     fclose(file);
     scene->intensity = intensity;
+    scene->period_s = period_s;
+    scene->written_s = carbon_scene_begin_s / DAY_S * DAY_S - 16 * DAY_S;
+    write_periods(scene, scene->lags ? floor(carbon_scene_elapsed_s(scene)) : until_s);
 }
 
 /* Steps of some seconds, so that days are few of them. */
@@ -163,7 +177,9 @@ void carbon_scene_step(struct carbon_scene *scene)
     double before_s, limit_w, power_w;
     size_t place;
 
-    if (carbon_scene_elapsed_s(scene) - scene->looked_s >= 300.0) {
+    if (scene->lags)
+        write_periods(scene, floor(carbon_scene_elapsed_s(scene)));
+    if (scene->lags || carbon_scene_elapsed_s(scene) - scene->looked_s >= 300.0) {
         scene->looked_s = carbon_scene_elapsed_s(scene);
         if (scene->keeper != NULL)
             carbon_keeper_turn(scene->keeper);

@@ -32,6 +32,10 @@ struct carbon_scene {
     unsigned changes; /* since it was settled first */
     double first_s;   /* when it was settled first; NAN: not yet */
     double (*intensity)(double unix_s);
+    /* The grid's file: with `lags`, figures come once their period has ended, so nothing to come is known. */
+    bool lags;
+    int period_s;
+    int64_t written_s; /* until this date */
 };
 
 /*
@@ -42,7 +46,10 @@ double carbon_scene_restless(double unix_s);
 double carbon_scene_constant(double unix_s);
 
 void carbon_scene_start(struct carbon_scene *scene, double step_s, uint64_t steps, double max_slowdown);
-/* Writes the figures of 16 days before the begin, and of the time after it until `until_s`. */
+/*
+ * Writes the figures of 16 days before the begin, and of the time after it until `until_s`, which a training
+ * knows ahead; with `lags`, what has ended by now, and the rest as it ends.
+ */
 void carbon_scene_grid(struct carbon_scene *scene, double (*intensity)(double), int period_s, double until_s);
 /* Opens a tuner with an account that the test turns by hand. */
 void carbon_scene_open(struct carbon_scene *scene);

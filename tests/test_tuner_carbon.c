@@ -47,7 +47,7 @@ static struct carbon_outcome simulate(const struct carbon_scene *scene, double w
     return outcome;
 }
 
-/* The file says the hours to come, which the simulator's plan may not see. */
+/* With hours to come that the simulator may not see, no worse than its plan, and no better than can be. */
 static void check_at_least_simulated(const struct carbon_scene *scene, const struct carbon_outcome *plan,
                                      const struct carbon_outcome *foresight, double tolerance)
 {
@@ -65,11 +65,12 @@ static void test_does_as_simulated(void **state)
         double (*intensity)(double);
         int period_s;
         double max_slowdown;
-        double tolerance; /* it is asked every five seconds, the simulator at the moment */
-    } rows[] = {{carbon_scene_sunny, HOUR_S, 1.03, 2e-3},
-                {carbon_scene_sunny, HOUR_S, 1.10, 2e-3},
-                {carbon_scene_sunny, 1800, 1.05, 2e-3},
-                {carbon_scene_restless, 300, 1.05, 6e-3}};
+        double tolerance; /* figures come up to 45 s late, and it is asked every 5 s; the simulator at once */
+        bool ahead;       /* the file says the hours to come, which the simulator's plan may not see */
+    } rows[] = {
+        {carbon_scene_sunny, HOUR_S, 1.03, 2e-3, false}, {carbon_scene_sunny, HOUR_S, 1.10, 2e-3, false},
+        {carbon_scene_sunny, 1800, 1.05, 2e-3, false},   {carbon_scene_restless, 300, 1.05, 8e-3, false},
+        {carbon_scene_sunny, HOUR_S, 1.03, 2e-3, true},  {carbon_scene_restless, 300, 1.05, 6e-3, true}};
     enum { STEPS = 6 * HOUR_S };
 
     (void)state;
@@ -79,6 +80,7 @@ static void test_does_as_simulated(void **state)
         struct carbon_scene scene;
 
         carbon_scene_start(&scene, fastest_s, STEPS, rows[i].max_slowdown);
+        scene.lags = !rows[i].ahead;
         carbon_scene_grid(&scene, rows[i].intensity, rows[i].period_s, 3.0 * DAY_S);
         carbon_scene_open(&scene);
         while (isnan(scene.first_s)) {
@@ -89,6 +91,8 @@ static void test_does_as_simulated(void **state)
         work_s = (STEPS - begun_s) * fastest_s;
         bound_s = rows[i].max_slowdown * STEPS * fastest_s - spent_s;
         carbon_scene_run(&scene, STEPS - scene.steps);
+        scene.lags = false;
+        carbon_scene_grid(&scene, rows[i].intensity, rows[i].period_s, 3.0 * DAY_S);
         plan = simulate(&scene, work_s, bound_s, CARBON_POLICY_PLAN);
         fixed = simulate(&scene, work_s, bound_s, CARBON_POLICY_STATIC);
         foresight = simulate(&scene, work_s, bound_s, CARBON_POLICY_FORESIGHT);
@@ -96,10 +100,13 @@ static void test_does_as_simulated(void **state)
                       scene.step_time_s - spent_s, bound_s, scene.grams, plan.grams, fixed.grams,
                       scene.changes, plan.changes);
         assert_true(scene.step_time_s <= rows[i].max_slowdown * STEPS * fastest_s);
-        check_at_least_simulated(&scene, &plan, &foresight, rows[i].tolerance);
+        if (rows[i].ahead)
+            check_at_least_simulated(&scene, &plan, &foresight, rows[i].tolerance);
+        else
+            check_close(scene.grams, plan.grams, rows[i].tolerance);
         check_close(scene.step_time_s - spent_s, plan.time_s, 2e-3);
         assert_true(scene.grams < fixed.grams);
-        assert_true(scene.shortest_s >= 300.0 || rows[i].period_s <= 300);
+        assert_true(scene.shortest_s >= 300.0 || (rows[i].ahead && rows[i].period_s <= 300));
         assert_int_equal(carbon_scene_report(&scene).changes, scene.changes);
         carbon_scene_stop(&scene);
     }
