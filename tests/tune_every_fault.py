@@ -6,7 +6,7 @@ usage: tune_every_fault.py FLYBALL SOURCE_ROOT
 Each case is a machine of its own with one GPU. Whatever fails, and whenever, the program keeps
 its status and output, the GPU stands in the end at the limit that it began with, and the report
 says why if tuning came to nothing. Where the fault keeps the limit from being set back, the
-report and the journal say so, and `flyball power restore` does it when the driver works again.
+report says so, the rest is owed, and `flyball power restore` does it when the driver works again.
 FLYBALL_TEST_QUICK=1 takes every fourth of the cases.
 """
 
@@ -93,7 +93,8 @@ class Machine:
         return json.loads(self.emulator("show", "--json"))["gpus"][0]["limit_w"]
 
     def entries(self):
-        return [path.name for path in (self.home / "knobs").iterdir() if path.suffix == ".turned"]
+        """What is turned, or owed, by the journal."""
+        return [path.name for path in (self.home / "knobs").iterdir() if path.suffix in (".turned", ".owed")]
 
 
 def reason_of(said):
@@ -104,7 +105,7 @@ def reason_of(said):
 
 
 def check_end(machine, said, result, context, lost):
-    """The limit of the start, or a journal and a report that say otherwise; of a GPU that is lost nobody knows."""
+    """The limit of the start, or a debt and a report that say otherwise; of a GPU that is lost nobody knows."""
     if machine.limit_w() == START_W and not (lost and machine.entries()):
         tap.equal(machine.entries(), [], context)
         return

@@ -14,12 +14,14 @@
  * turn in the journal's file "UUID.owed": `previous` is what is owed, and `earlier` and `ours` say where the
  * knob stands meanwhile.
  *
- *     a range shrank, a driver refuses, a GPU is lost   whoever puts back makes the debt (turn.h, repair.h)
- *     it can be put back                                the guard that made it settles it, for an hour and
- *                                                       ever more rarely; so do flyballd, and the next
- * command that opens the GPU another program sets the knob, or a user does     the debt ends a session turns
- * the knob                          it takes the debt over: what it puts back at its end is what is owed, as
- * near as can be set then
+ *     a range shrank, a driver refuses,   whoever puts back makes the debt (turn.h, repair.h)
+ *     a GPU is lost
+ *     it can be put back                  the guard that made it settles it, for an hour and
+ *                                         ever more rarely; so do flyballd, and the next
+ *                                         command that opens the GPU
+ *     another program or a user sets it   the debt ends
+ *     a session turns the knob            it takes the debt over: what it puts back at its end
+ *                                         is what is owed, as near as can be set then
  *
  * A debt holds no lock: meanwhile everybody may turn the knob. Those of other users are not believed, and
  * left to them. The files are only written under the lock of their GPU. Versions without debts pass them
