@@ -13,7 +13,7 @@ import subprocess
 import reach
 import tap
 from power_machine import (CLEAN, DEFAULT_W, EMULATOR, FLYBALL, HOME, NOBODY, RUNTIME, WHERE, back_within,
-                           emulator, ended, entries, limits, machine, wait_for)
+                           emulator, ended, entries, limits, machine, neighbour, pid_namespace, UNSEEN, wait_for)
 
 STANDIN = pathlib.Path(os.environ["FLYBALL_TEST_BUILD"]) / "cuda" / "cuda_standin.so"
 LOADED = {**CLEAN, "STANDIN_CUDA_WATTS": "330"}
@@ -91,6 +91,17 @@ def test_gpus_that_somebody_else_uses():
         tap.equal((result.returncode, limits()), (0, [300] * 2))
         session.terminate()
         ended(session)
+
+
+def test_neighbour_that_cannot_be_seen():
+    """In a container it measures, and turns nothing."""
+    around = pid_namespace()
+    with machine(gpus=1):
+        with neighbour():
+            result = tap.run([*around, *command(SHORT, "--format", "json")], cwd=HOME, env=LOADED)
+        device, = devices(result)
+        tap.equal((device["turning"]["tried"], device["turning"]["levels"], limits()), (False, [], [DEFAULT_W]))
+        tap.contains(device["turning"]["why_not"], UNSEEN)
 
 
 def test_without_permission():

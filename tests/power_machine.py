@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,6 +118,27 @@ def back_within(expected, what):
     return wait_for(lambda: limits() == expected, what)
 
 
+def pid_namespace():
+    """Words before a command that run it in a pid namespace of its own, as a container does."""
+    around = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if shutil.which("unshare") is None or subprocess.run([*around, "true"], capture_output=True, check=False).returncode != 0:
+        raise tap.Skip("no pid namespace may be made here")
+    return around
+
+
+@contextlib.contextmanager
+def neighbour(gpu=0):
+    """A training on the GPU, which a pid namespace does not show."""
+    command = [EMULATOR, "train", "--gpu", str(gpu), "--steps", "1000000"]
+    with tap.Program(command, env=CLEAN, cwd=HOME, stdout=subprocess.DEVNULL) as other:
+        try:
+            wait_for(lambda: json.loads(emulator("show", "--json"))["gpus"][gpu]["processes"], "the other is at work")
+            yield
+        finally:
+            other.terminate()
+
+
+UNSEEN = "by no process that is seen here"
 HELD_UP = 20  # pauses of the training that no test makes
 
 

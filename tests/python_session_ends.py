@@ -6,17 +6,14 @@ usage: python_session_ends.py FLYBALL SOURCE_ROOT
 
 import contextlib
 import gc
-import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
-import types
 
 import tap
-from power_machine import limits
 from session_machine import (
     back_within,
     BUILT,
@@ -110,132 +107,6 @@ def test_interrupt_within_a_step():
                 tap.equal(attempt, 1)
             back_within([DEFAULT_W], "Ctrl-C")
         told(ends, [(1, "reached")])
-
-
-GIVE_BACK_S = 0.3
-
-
-def loop_of(of):
-    """The next step of a loop that stays open."""
-    return lambda batches=iter(of.steps(itertools.count())): next(batches)
-
-
-def epochs_of(of):
-    """The next step of an epoch's loop, both of which stay open."""
-    epochs = of.epochs()
-    next(epochs)
-    return lambda loop=loop_of(of): (epochs, loop())
-
-
-def evaluation_of(of):
-    """An evaluation whose end never comes, after a step."""
-    return lambda: (of.step_begin(), of.status.limit_w in (None, DEFAULT_W) or of.evaluation_begin())
-
-
-def knob_of(of):
-    of.set(300)
-    return of.step_begin
-
-
-def callback_of(name, *events):
-    """Steps of a trainer of transformers or Lightning that tells its callback of no end."""
-    def step(of):
-        import flyball.callbacks
-
-        callback = getattr(flyball.callbacks, name)(of)
-        state = types.SimpleNamespace(epoch=0, current_epoch=0, global_step=0, sanity_checking=False)
-        counts = itertools.count(1)
-
-        def tell(event, *more):
-            state.global_step = next(counts)
-            getattr(callback, event)(state, state, state, *more) if name.startswith("H") else getattr(callback, event)(state, state, *more)
-
-        for event in events[:-1]:
-            tell(event)
-        return lambda: tell(events[-1], *((None, 0) if name.startswith("L") else ()))
-    return step
-
-
-def hugging_face(of):
-    return callback_of("HuggingFaceCallback", "on_train_begin", "on_epoch_begin", "on_step_begin")(of)
-
-
-def lightning(of):
-    return callback_of("LightningCallback", "on_train_start", "on_train_epoch_start", "on_train_batch_start")(of)
-
-
-def tuner():
-    return flyball.Tuner(objective="lowest-limit", limits_w=[DEFAULT_W, 200], warmup_steps=1, profile_steps=3, give_back_s=GIVE_BACK_S)
-
-
-def short_session():
-    return session("left", max_epochs=100000, target=None, limits_w=[200, 300], warmup_steps=1, profile_steps=3, give_back_s=GIVE_BACK_S)
-
-
-def optimizer(name):
-    """Of the compatible package, by its class."""
-    def make():
-        from flyball.compat.zeus import monitor
-        from flyball.compat.zeus.optimizer import power_limit
-
-        return getattr(power_limit, name)(monitor.ZeusMonitor(), power_limit.MaxSlowdownConstraint(1e9), wait_steps=0, warmup_steps=1,
-                                          profile_steps=3, pl_step=100, give_back_s=GIVE_BACK_S)
-    return make
-
-
-def trainer_of(of):
-    return lambda: of.on_step_begin(None, None, None)
-
-
-# What turns a knob: how it is made, and what makes it take a step.
-TURNS = [
-    (tuner, lambda of: of.step_begin),
-    (tuner, loop_of),
-    (tuner, hugging_face),
-    (tuner, lightning),
-    (short_session, lambda of: of.step_begin),
-    (short_session, loop_of),
-    (short_session, epochs_of),
-    (short_session, evaluation_of),
-    (short_session, hugging_face),
-    (short_session, lightning),
-    (lambda: flyball.PowerKnob(flyball.Monitor(), follow_steps=True, give_back_s=GIVE_BACK_S), knob_of),
-    (optimizer("GlobalPowerLimitOptimizer"), lambda of: of.on_step_begin),
-    (optimizer("HFGlobalPowerLimitOptimizer"), trainer_of),
-]
-FRAMEWORKS = {"transformers": {"TrainerCallback": type("TrainerCallback", (), {})}, "lightning.pytorch": {"Callback": type("Callback", (), {})}}
-
-
-def interrupt(step):
-    """Steps up to one under another limit, and an exception whose frames live on."""
-    try:
-        while limits() == [DEFAULT_W]:
-            for _ in range(10):
-                step()
-        raise ZeroDivisionError
-    except ZeroDivisionError as error:
-        return error
-
-
-def test_left_in_the_middle():
-    """Whatever turns a knob, and however its steps are told: the limit is back, though everything is still there."""
-    turning = {name for name in flyball.__all__ if hasattr(getattr(flyball, name), "give_back")}
-    tap.equal(turning, {"Tuner", "Session", "PowerKnob"}, "all of them stand above")
-    sys.modules.update({name: types.SimpleNamespace(**members) for name, members in FRAMEWORKS.items()})
-    try:
-        for number, (make, steps) in enumerate(TURNS):
-            with log_and_machine():
-                of = make()
-                step = steps(of)
-                kept = interrupt(step)
-                back_within([DEFAULT_W], f"number {number} of what turns")
-                step()  # and training may go on
-                getattr(of, "close", lambda: None)()
-                del of, step, kept
-                gc.collect()
-    finally:
-        for name in FRAMEWORKS:
-            del sys.modules[name]
 
 
 def test_a_cell_that_runs_twice():

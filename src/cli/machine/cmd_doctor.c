@@ -202,6 +202,7 @@ static int examine(struct record *record, const struct device_list *list, struct
         machine_look(cli_text(record->call, "sysfs-root"), &texts, &machine);
     doctor_look(list, played != NULL ? &played->machine : &machine, &facts);
     if (played == NULL) {
+        doctor_look_outside(list, &facts);
         site_init(&(struct site_options){.commands = ""}, &site);
         doctor_ask_daemon(list, &site, &facts);
         site_deinit(&site);

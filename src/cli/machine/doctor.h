@@ -37,6 +37,7 @@ struct doctor_facts {
     size_t without_counter; /* only power can be read */
     size_t without_persistence, with_mig;
     size_t processes_denied; /* the processes on them cannot be seen */
+    size_t others_unseen;    /* somebody uses them, or may, who cannot be seen in this container */
     bool emulated;           /* some device is */
     bool cpu_measured, cpu_estimated, dram_measured;
     bool anything;               /* some energy or power can be read */
@@ -46,6 +47,10 @@ struct doctor_facts {
 /* Asks the devices of `list`; `machine` is the one that has them. */
 void doctor_look(const struct device_list *list, const struct facts_machine *machine,
                  struct doctor_facts *out_facts);
+
+/* Looks whether the GPUs have users outside of this container (knob/unseen.h); where they have, that takes a
+ * second for each. */
+void doctor_look_outside(const struct device_list *list, struct doctor_facts *facts);
 
 enum severity { SEVERITY_PROBLEM, SEVERITY_NOTE };
 

@@ -69,6 +69,11 @@ static bool processes_denied(const struct doctor_facts *facts)
     return facts->processes_denied > 0;
 }
 
+static bool others_unseen(const struct doctor_facts *facts)
+{
+    return facts->others_unseen > 0;
+}
+
 static bool wsl(const struct doctor_facts *facts)
 {
     return facts->machine.wsl;
@@ -234,6 +239,10 @@ const struct ailment doctor_ailments[] = {
      "this is a container: the CPU's figures are the whole machine's, and locks that count devices once are "
      "shared with the machine only where XDG_RUNTIME_DIR or /tmp is",
      NULL},
+    {"system", SEVERITY_NOTE, others_unseen,
+     "a GPU is only measured: its memory is in use, or it is busy, by no process that is seen in this "
+     "container, or neither can be read",
+     "docker run --pid=host ...   (where the GPU is the container's alone: export FLYBALL_CONTAINED=1)"},
     {"system", SEVERITY_NOTE, emulated, "some devices are emulated; nothing they say was measured", NULL},
     {.topic = NULL},
 };

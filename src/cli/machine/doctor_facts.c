@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cli/machine/doctor.h"
+#include "knob/knob_defaults.h"
+#include "knob/unseen.h"
 
 enum { PROCESSES_MAX = 64 };
 
@@ -61,4 +63,17 @@ void doctor_look(const struct device_list *list, const struct facts_machine *mac
     look_at_reports(list, out_facts);
     for (size_t i = 0; i < list->count; i++)
         look_at_device(&list->devices[i], out_facts);
+}
+
+void doctor_look_outside(const struct device_list *list, struct doctor_facts *facts)
+{
+    struct turnable_options others = knob_others(&(struct knob_options){.program = NULL});
+
+    others.begins = true;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct device *device = &list->devices[i];
+
+        if (device->info.kind == DEVICE_GPU)
+            facts->others_unseen += unseen_check(&others, device, NULL) < 0;
+    }
 }
