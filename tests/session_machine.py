@@ -21,7 +21,7 @@ if DRIVERS not in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
     os.execv(sys.executable, [sys.executable, *sys.argv])
 
 import tap  # noqa: E402
-from power_machine import BUILT, CLEAN, DEFAULT_W, HOME, back_within, machine, wait_for  # noqa: E402, F401
+from power_machine import BUILT, CLEAN, DEFAULT_W, HOME, KNOBS, back_within, machine, wait_for  # noqa: E402, F401
 
 for name in set(os.environ) - set(CLEAN):
     del os.environ[name]
