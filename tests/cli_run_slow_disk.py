@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""flyball run on disks that stop answering: each user of files, with each kind of call that may wait, hangs for good from the start.
+"""flyball run on disks that stop answering: each user of files, with each kind of call that may wait, hangs for good, from the start or
+from a later call on.
 
 usage: cli_run_slow_disk.py FLYBALL SOURCE_ROOT
 
@@ -18,25 +19,29 @@ import sys
 import tempfile
 
 import tap
-from power_machine import BUILT, CLEAN, DRIVER, EMULATOR, FLYBALL
+from power_machine import BUILT, CLEAN, DRIVER, EMULATOR, FLYBALL, NOBODY
 
 BUILD = pathlib.Path(os.environ.get("FLYBALL_TEST_BUILD", os.path.join(os.path.dirname(BUILT), "tests")))
 TRAINER = str(pathlib.Path(__file__).parent.resolve() / "job_trainer.py")
 AT_ONCE = 4
-EPOCHS = 20  # of four steps: enough for limits to be turned
+EPOCHS, STEPS = 20, 400  # enough for limits to be turned
 JOB = ["--job", "job", "--batch-sizes", "16,32", "--default-batch-size", "32", "--target-metric", "1", "--max-epochs", "40", "--tries", "3",
        "--profile-steps", "2"]
 TUNE = ["--tune", "--profile-steps", "2"]
-STORE, SPOOL, ACCOUNT, CACHE, JOURNAL, CLAIMS = "store.sqlite", "/spool", "state/flyball/carbon", "/cache/", "/knobs", "/runtime/"
+STORE, SPOOL, ACCOUNT, CACHE, JOURNAL, CLAIMS, TOKEN = "store.sqlite", "/spool", "state/flyball/carbon", "/cache/", "/knobs", "/runtime/", "/token"
+SERVICE = [*JOB, "--leave-limits", "--store", "http://127.0.0.1:1"]
 
-# Who, with which options; which files; which of their calls hang, one kind at a time.
+# Who, with which options; which files; which of their calls hang, one kind at a time, as slow_calls.c has them.
 WALK = [
     ("job's store", [*JOB, "--leave-limits"], STORE, ["open", "stat", "lock", "sync", "close"]),
     ("reports kept for later", [*JOB, "--leave-limits"], SPOOL, ["open"]),
     ("account of a program", ["--carbon", "constant:300"], ACCOUNT, ["open", "stat", "sync", "change", "close"]),
     ("account of a job", [*JOB, "--leave-limits", "--carbon", "constant:300"], ACCOUNT, ["open", "sync"]),
     ("cache of the grid's figures", ["--carbon", "gb:national"], CACHE, ["open", "lock", "sync", "change"]),
-    ("knobs of a tuner", TUNE, JOURNAL, ["open", "stat", "lock", "change"]),
+    ("knobs of a tuner", TUNE, JOURNAL, ["open", "stat", "lock", "sync", "change", "write", "close"]),
+    ("knobs that are being turned", TUNE, JOURNAL, ["open+8", "open+16", "stat+16", "stat+24", "lock+3", "sync+3", "change+4", "write+4", "close+12"]),
+    ("token of a daemon that turns", TUNE, TOKEN, ["open", "read", "open+2"]),
+    ("token of a service", SERVICE, TOKEN, ["open"]),
     ("knobs of a job", JOB, JOURNAL, ["open", "lock"]),
     ("claims of devices", [], CLAIMS, ["open", "lock"]),
     ("claims of a job", [*JOB, "--leave-limits"], CLAIMS, ["open"]),
@@ -46,17 +51,28 @@ WALK = [
 def run(case):
     """What is wrong with this one; "" for nothing."""
     who, options, place, call = case
+    by_daemon = place == TOKEN and options is TUNE  # the driver lets root alone turn
     with tempfile.TemporaryDirectory(prefix="flyball-slow-", dir=tap.quick_place()) as name:
         home = pathlib.Path(name)
         for part in ("runtime", "knobs"):
             (home / part).mkdir(mode=0o700)
         (home / "hangs").touch()
+        (home / "token").write_text("a.token.of-tests")
         environment = {**CLEAN, "HOME": name, "XDG_STATE_HOME": f"{name}/state", "XDG_CACHE_HOME": f"{name}/cache",
                        "XDG_RUNTIME_DIR": f"{name}/runtime", "FLYBALL_RUNTIME_DIR": f"{name}/knobs", "FLYBALL_EMULATOR_STATE": f"{name}/gpus"}
-        command = [EMULATOR, "run", "--gpus", "1", "--any-user=yes", "--", BUILD / "slow_calls", home / "hangs", home / "held", place, call, FLYBALL, "run",
-                   "-i", "0", *options, "--output", home / "report.json", "--", sys.executable, TRAINER, "32", f"epochs=32:{EPOCHS}", f"patience={EPOCHS}", "step=0.03",
-                   f"state={home / 'done'}"]
-        with tap.Program(list(map(str, command)), env=environment, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        user = {}
+        if by_daemon and os.geteuid() == 0:
+            user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+            for path in (home, *home.iterdir()):
+                os.chown(path, NOBODY, NOBODY)
+        if place == TOKEN:
+            environment |= {"FLYBALL_KNOB_DAEMON": "http://127.0.0.1:1", "FLYBALL_KNOB_TOKEN_FILE": f"{name}/token", "FLYBALL_TOKEN_FILE": f"{name}/token"}
+        program = [sys.executable, TRAINER, "32", f"epochs=32:{EPOCHS}", f"patience={EPOCHS}", "step=0.03", f"state={home / 'done'}"]
+        if "--tune" in options:
+            program = ["sh", "-c", f"{EMULATOR} train --steps {STEPS} --step-ms 10 --sample-ms 0.01 && echo {EPOCHS} >{home / 'done'}"]
+        command = [EMULATOR, "run", "--gpus", "1", f"--any-user={'no' if by_daemon else 'yes'}", "--", BUILD / "slow_calls", home / "hangs", home / "held", place, call, FLYBALL, "run",
+                   "-i", "0", *options, "--output", home / "report.json", "--", *program]
+        with tap.Program(list(map(str, command)), env=environment, cwd=home, **user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
             try:
                 talk = process.communicate(timeout=60)[0]
             except subprocess.TimeoutExpired:
@@ -70,7 +86,7 @@ def run(case):
             return "skip"
         if not (home / "held").exists():
             return f"{who}, {call}: no such call\n{talk}"
-        epochs = (home / "done").read_text() if (home / "done").exists() else "none"
+        epochs = (home / "done").read_text().strip() if (home / "done").exists() else "none"
         if (process.returncode, epochs, (home / "report.json").exists()) != (0, str(EPOCHS), True):
             return f"{who}, {call}: status {process.returncode}, epochs {epochs}\n{talk}"
         json.loads((home / "report.json").read_text())

@@ -7,9 +7,10 @@
  *
  * Calls of the kinds CALLS (a list, as in `kinds` below) wait while the file WHILE exists, if their path,
  * or that of their descriptor, contains one of PLACES (separated by colons). "sync,lock@3" is the third such
- * call alone. Each leaves a line in LOG when it begins to wait: its kind, thread and path. The kernel hands
- * the calls over (seccomp_unotify(2)), so it does not matter who makes them: the program, a library, a child
- * or another language. Exits like the program; 77: the kernel has no such thing.
+ * call alone, "sync,lock+3" all from the third on. Each leaves a line in LOG when it begins to wait: its
+ * kind, thread and path. The kernel hands the calls over (seccomp_unotify(2)), so it does not matter who
+ * makes them: the program, a library, a child or another language. Exits like the program; 77: the kernel has
+ * no such thing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +75,8 @@ static const struct kind {
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
 static const char *hangs_while, *log_path, *places;
-static unsigned long only, seen; /* the one call that waits; 0: all */
+static unsigned long first = 1, seen; /* the first call that waits */
+static bool alone;                    /* the first is the only one */
 static uint64_t held[HELD_MAX];
 static size_t held_count;
 
@@ -211,8 +213,8 @@ static bool hold(const struct seccomp_notif *call)
     while (kind < kinds + KIND_COUNT && kind->number != call->data.nr)
         kind++;
     if (kind == kinds + KIND_COUNT || !may_wait(call) || held_count == HELD_MAX ||
-        !path_of(kind, call, path) || !is_place(path) || access(hangs_while, F_OK) != 0 ||
-        (only > 0 && ++seen != only))
+        !path_of(kind, call, path) || !is_place(path) || access(hangs_while, F_OK) != 0 || ++seen < first ||
+        (alone && seen != first))
         return false;
     held[held_count++] = call->id;
     length = snprintf(line, sizeof line, "%s %d %s\n", kind->name, (int)call->pid, path);
@@ -292,6 +294,7 @@ int main(int argc, char **argv)
     int pair[2], listener;
     sigset_t watched, before;
     pid_t program;
+    char *at;
 
     if (argc < 6) {
         fputs("usage: slow_calls WHILE LOG PLACES CALLS PROGRAM [ARGUMENT...]\n", stderr);
@@ -300,10 +303,10 @@ int main(int argc, char **argv)
     hangs_while = argv[1];
     log_path = argv[2];
     places = argv[3];
-    if (strchr(argv[4], '@') != NULL) {
-        char *at = strchr(argv[4], '@');
-
-        only = strtoul(at + 1, NULL, 10);
+    at = argv[4] + strcspn(argv[4], "@+");
+    if (*at != '\0') {
+        alone = *at == '@';
+        first = strtoul(at + 1, NULL, 10);
         *at = '\0';
     }
     sigemptyset(&watched);

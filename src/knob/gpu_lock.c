@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@
 #include "base/error.h"
 #include "base/harmless.h"
 #include "base/number.h"
+#include "base/thread/apart.h"
 #include "knob/fork_close.h"
 #include "knob/guard.h"
 #include "knob/journal.h"
@@ -26,6 +28,8 @@
 #include "knob/runtime_directory.h"
 
 enum { HOLDER_MAX = 96, FILE_MAX = 128, HOLDER_ATTEMPTS = 10, MILLISECOND_NS = 1000000 };
+/* How long a disk may take; taking a lock waits for a guard that puts back, too. */
+static const double answer_most_s = 5.0, take_most_s = 10.0;
 enum { SUCCESSORS_MAX = 16, LOOK_ATTEMPTS = 2, GUARD_ATTEMPTS = 100, PAUSE_NS = 20000000 };
 
 static int failed(const char *path, int cause, struct fly_error *out_error)
@@ -181,14 +185,6 @@ static bool is_named(int lock, const char *path)
     return fstat(lock, &held) == 0 && lstat(path, &named) == 0 && is_same(&held, &named);
 }
 
-bool gpu_lock_stands(const char *directory, const char *uuid, int lock)
-{
-    char path[JOURNAL_PATH_MAX];
-
-    return journal_path(directory, uuid, ".lock", path, NULL) < 0 || access(path, F_OK) < 0 ||
-           is_named(lock, path);
-}
-
 /* Opens and takes the lock, again if root replaced the file in between. Returns 0 or an errno. */
 static int open_and_take(const char *path, char holder[GPU_LOCK_HOLDER_MAX], int *out_lock)
 {
@@ -212,24 +208,90 @@ static int open_and_take(const char *path, char holder[GPU_LOCK_HOLDER_MAX], int
     return EWOULDBLOCK;
 }
 
+/* What is done with a lock's file, in a copy, since a disk may hold it up for longer than a session waits. */
+struct lock_call {
+    char path[JOURNAL_PATH_MAX], holder[GPU_LOCK_HOLDER_MAX], program[FILE_MAX];
+    int lock; /* -1: there is none */
+    int cause;
+};
+
+static struct lock_call *new_call(const char *path, const char *program, int lock)
+{
+    struct lock_call *call = calloc(1, sizeof *call);
+
+    if (call == NULL)
+        return NULL;
+    snprintf(call->path, sizeof call->path, "%s", path);
+    snprintf(call->program, sizeof call->program, "%s", program);
+    call->lock = lock;
+    return call;
+}
+
+static void look_now(void *of)
+{
+    struct lock_call *call = of;
+
+    call->cause = access(call->path, F_OK) == 0 && !is_named(call->lock, call->path) ? ESTALE : 0;
+}
+
+bool gpu_lock_stands(const char *directory, const char *uuid, int lock)
+{
+    char path[JOURNAL_PATH_MAX];
+    struct lock_call *call;
+    bool stands;
+
+    if (journal_path(directory, uuid, ".lock", path, NULL) < 0)
+        return true;
+    call = new_call(path, "", lock);
+    if (call == NULL || !runtime_directory_call(look_now, free, call, answer_most_s))
+        return true;
+    stands = call->cause == 0;
+    free(call);
+    return stands;
+}
+
+static void take_now(void *of)
+{
+    struct lock_call *call = of;
+
+    call->cause = open_and_take(call->path, call->holder, &call->lock);
+    if (call->cause == 0)
+        write_holder(call->path, call->program);
+}
+
+static void drop_taken(void *of)
+{
+    struct lock_call *call = of;
+
+    if (call->lock >= 0)
+        close(call->lock);
+    free(call);
+}
+
 int gpu_lock_take(const char *directory, const char *uuid, const char *program, int *out_lock,
                   struct fly_error *out_error)
 {
-    char path[JOURNAL_PATH_MAX], holder[GPU_LOCK_HOLDER_MAX];
-    int lock = -1, cause, code = journal_path(directory, uuid, ".lock", path, out_error);
+    char path[JOURNAL_PATH_MAX];
+    struct lock_call *call;
+    int code = journal_path(directory, uuid, ".lock", path, out_error);
 
     if (code < 0)
         return code;
-    cause = open_and_take(path, holder, &lock);
-    if (cause == EWOULDBLOCK)
-        return error_set(out_error, FLY_ESTATE,
-                         "the knobs of the GPU '%s' are held by %s; wait for it to end%s", uuid, holder,
-                         holder[0] == '\'' ? ", or end it" : "");
-    if (cause != 0)
-        return failed(path, cause, out_error);
-    write_holder(path, program);
-    *out_lock = fork_close_add(lock);
-    return 0;
+    call = new_call(path, program, -1);
+    if (call == NULL)
+        return error_no_memory(out_error);
+    if (!runtime_directory_call(take_now, drop_taken, call, take_most_s))
+        return runtime_directory_silent(path, out_error);
+    if (call->cause == EWOULDBLOCK)
+        code =
+            error_set(out_error, FLY_ESTATE, "the knobs of the GPU '%s' are held by %s; wait for it to end%s",
+                      uuid, call->holder, call->holder[0] == '\'' ? ", or end it" : "");
+    else if (call->cause != 0)
+        code = failed(path, call->cause, out_error);
+    else
+        *out_lock = fork_close_add(call->lock);
+    free(call);
+    return code;
 }
 
 /* Opens, and makes if needed, a file that only root may open, and so lock; returns -1 with errno. */
@@ -343,7 +405,19 @@ bool gpu_lock_is_held_by(const char *directory, const char *uuid, pid_t pid)
     return held;
 }
 
+static void close_now(void *of)
+{
+    const struct lock_call *call = of;
+
+    fork_close_now(call->lock);
+}
+
 void gpu_lock_release(int lock)
 {
-    fork_close_now(lock);
+    struct lock_call *call = lock >= 0 ? new_call("", "", lock) : NULL;
+
+    if (call == NULL)
+        fork_close_now(lock);
+    else if (apart_run(close_now, free, call, answer_most_s))
+        free(call);
 }

@@ -8,16 +8,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/harmless.h"
 #include "knob/runtime_directory.h"
 
 static const char *const suffixes[] = {[JOURNAL_TURNED] = ".turned",
@@ -30,9 +27,10 @@ _Static_assert(sizeof suffixes / sizeof suffixes[0] == JOURNAL_KIND_COUNT, "a su
 /* Suffix of a file that is being written; one that kill -9 left behind is never read. */
 static const char unfinished[] = ".new";
 
-enum { STAT_BYTES = 1024, START_FIELD = 22 };
-
 /* The quantities of the first files, for ever. */
+/* How long a session, and a training in the same program with it, waits for the disk. */
+static const double patience_s = 5.0;
+
 static const quantity_set first_quantities = QUANTITY_BIT(QUANTITY_POWER_LIMIT) |
                                              QUANTITY_BIT(QUANTITY_CLOCK_CEILING) |
                                              QUANTITY_BIT(QUANTITY_PERSISTENCE);
@@ -68,63 +66,6 @@ int journal_path(const char *directory, const char *uuid, const char *suffix, ch
                          "see what 'nvidia-smi -L' calls it",
                          uuid);
     return 0;
-}
-
-/* Reads the first bytes of a file of the kernel as text; empty if it cannot be read. */
-static void read_text(const char *path, char *text, size_t bytes)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd >= 0 ? read(fd, text, bytes - 1) : 0;
-
-    text[length > 0 ? length : 0] = '\0';
-    if (fd >= 0)
-        close(fd);
-}
-
-static void read_boot(char boot[JOURNAL_BOOT_MAX])
-{
-    read_text("/proc/sys/kernel/random/boot_id", boot, JOURNAL_BOOT_MAX);
-    boot[strcspn(boot, "\n")] = '\0';
-    if (boot[0] == '\0')
-        snprintf(boot, JOURNAL_BOOT_MAX, "unknown");
-}
-
-uint64_t journal_start_of(pid_t pid)
-{
-    char path[64], text[STAT_BYTES];
-    const char *at;
-
-    snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
-    read_text(path, text, sizeof text);
-    at = strrchr(text, ')'); /* the second field is a name, which may contain anything */
-    for (int field = 2; at != NULL && field < START_FIELD; field++) {
-        at = strchr(at, ' ');
-        at = at != NULL ? at + 1 : NULL;
-    }
-    return at != NULL ? strtoull(at, NULL, 10) : 0;
-}
-
-void journal_begin(const char *uuid, const char *program, struct journal_entry *out_entry)
-{
-    *out_entry = (struct journal_entry){
-        .pid = getpid(), .start_ticks = journal_start_of(getpid()), .date_s = (int64_t)time(NULL)};
-    snprintf(out_entry->uuid, sizeof out_entry->uuid, "%s", uuid);
-    snprintf(out_entry->program, sizeof out_entry->program, "%s", program);
-    harmless_hide_controls(out_entry->program);
-    read_boot(out_entry->boot);
-}
-
-bool journal_is_of_this_boot(const struct journal_entry *entry)
-{
-    char boot[JOURNAL_BOOT_MAX];
-
-    read_boot(boot);
-    return strcmp(boot, entry->boot) == 0;
-}
-
-bool journal_maker_lives(const struct journal_entry *entry)
-{
-    return entry->pid > 0 && entry->start_ticks != 0 && journal_start_of(entry->pid) == entry->start_ticks;
 }
 
 static int write_failed(const char *path, int cause, struct fly_error *out_error)
@@ -196,8 +137,11 @@ static struct journal_entry part_of(const struct journal_entry *entry, enum jour
     return part;
 }
 
-int journal_write(const char *directory, enum journal_kind kind, const struct journal_entry *entry,
-                  struct fly_error *out_error)
+static int remove_now(const char *directory, enum journal_kind kind, const char *uuid,
+                      struct fly_error *out_error);
+
+static int write_now(const char *directory, enum journal_kind kind, const struct journal_entry *entry,
+                     struct fly_error *out_error)
 {
     char path[JOURNAL_PATH_MAX], temporary[JOURNAL_PATH_MAX + 16], text[JOURNAL_TEXT_MAX];
     struct journal_entry part = part_of(entry, kind);
@@ -206,7 +150,7 @@ int journal_write(const char *directory, enum journal_kind kind, const struct jo
     if (code < 0)
         return code;
     if (part.turn_count == 0)
-        return journal_remove(directory, kind, entry->uuid, out_error);
+        return remove_now(directory, kind, entry->uuid, out_error);
     snprintf(temporary, sizeof temporary, "%s%s", path, unfinished);
     cause = write_new(temporary, text, journal_format(&part, text));
     if (cause == 0)
@@ -303,19 +247,7 @@ static int read_and_parse(const char *directory, enum journal_kind kind, const c
     return 0;
 }
 
-int journal_read(const char *directory, enum journal_kind kind, const char *uuid,
-                 struct journal_entry *out_entry, struct fly_error *out_error)
-{
-    return read_and_parse(directory, kind, uuid, out_entry, NULL, out_error);
-}
-
-int journal_read_any(const char *directory, enum journal_kind kind, const char *uuid,
-                     struct journal_entry *out_entry, uid_t *out_owner, struct fly_error *out_error)
-{
-    return read_and_parse(directory, kind, uuid, out_entry, out_owner, out_error);
-}
-
-bool journal_exists(const char *directory, enum journal_kind kind, const char *uuid)
+static bool exists_now(const char *directory, enum journal_kind kind, const char *uuid)
 {
     char path[JOURNAL_PATH_MAX];
     struct stat status;
@@ -323,8 +255,8 @@ bool journal_exists(const char *directory, enum journal_kind kind, const char *u
     return journal_path(directory, uuid, suffixes[kind], path, NULL) == 0 && lstat(path, &status) == 0;
 }
 
-int journal_remove(const char *directory, enum journal_kind kind, const char *uuid,
-                   struct fly_error *out_error)
+static int remove_now(const char *directory, enum journal_kind kind, const char *uuid,
+                      struct fly_error *out_error)
 {
     char path[JOURNAL_PATH_MAX], temporary[JOURNAL_PATH_MAX + 16];
     int cause, code = journal_path(directory, uuid, suffixes[kind], path, out_error);
@@ -333,7 +265,7 @@ int journal_remove(const char *directory, enum journal_kind kind, const char *uu
         return code;
     snprintf(temporary, sizeof temporary, "%s%s", path, unfinished);
     unlink(temporary);
-    if (!journal_exists(directory, kind, uuid))
+    if (!exists_now(directory, kind, uuid))
         return 0;
     cause = runtime_directory_make_room(path);
     if (cause == 0)
@@ -371,7 +303,7 @@ static bool parse_name(const char *file, struct journal_name *out_name)
     return false;
 }
 
-bool journal_has(const char *directory, enum journal_kind kind)
+static bool has_now(const char *directory, enum journal_kind kind)
 {
     DIR *opened = opendir(directory);
     struct journal_name name;
@@ -404,4 +336,121 @@ int journal_list(const char *directory, struct journal_name *out_names, size_t m
     }
     closedir(opened);
     return (int)count;
+}
+
+/* ---- Calls that may wait for the disk ---- */
+
+/* Each is made on a copy, since a disk may hold it up for longer than whoever asks waits. */
+struct journal_call {
+    void (*call)(struct journal_call *call);
+    char directory[JOURNAL_PATH_MAX], uuid[DEVICE_TEXT_MAX];
+    enum journal_kind kind;
+    struct journal_entry entry;
+    bool of_anybody; /* the owner is asked for */
+    uid_t owner;
+    int code;
+    struct fly_error error;
+};
+
+static void call_now(void *of)
+{
+    struct journal_call *call = of;
+
+    call->call(call);
+}
+
+/* Makes the call; what it gives is in `call` again. FLY_EBUSY: the disk does not answer. */
+static int call_apart(struct journal_call *call, const char *directory, enum journal_kind kind,
+                      const char *uuid, struct fly_error *out_error)
+{
+    struct journal_call *own = malloc(sizeof *own);
+
+    if (own == NULL)
+        return error_no_memory(out_error);
+    snprintf(call->directory, sizeof call->directory, "%s", directory);
+    snprintf(call->uuid, sizeof call->uuid, "%s", uuid);
+    call->kind = kind;
+    *own = *call;
+    if (!runtime_directory_call(call_now, free, own, patience_s))
+        return runtime_directory_silent(directory, out_error);
+    *call = *own;
+    free(own);
+    if (call->code < 0 && out_error != NULL)
+        *out_error = call->error;
+    return call->code;
+}
+
+static void call_write(struct journal_call *call)
+{
+    call->code = write_now(call->directory, call->kind, &call->entry, &call->error);
+}
+
+int journal_write(const char *directory, enum journal_kind kind, const struct journal_entry *entry,
+                  struct fly_error *out_error)
+{
+    struct journal_call call = {.call = call_write, .entry = *entry};
+
+    return call_apart(&call, directory, kind, entry->uuid, out_error);
+}
+
+static void call_read(struct journal_call *call)
+{
+    call->code = read_and_parse(call->directory, call->kind, call->uuid, &call->entry,
+                                call->of_anybody ? &call->owner : NULL, &call->error);
+}
+
+int journal_read_any(const char *directory, enum journal_kind kind, const char *uuid,
+                     struct journal_entry *out_entry, uid_t *out_owner, struct fly_error *out_error)
+{
+    struct journal_call call = {.call = call_read, .of_anybody = out_owner != NULL};
+    int code = call_apart(&call, directory, kind, uuid, out_error);
+
+    if (out_owner != NULL)
+        *out_owner = call.owner;
+    if (code == 0)
+        *out_entry = call.entry;
+    return code;
+}
+
+int journal_read(const char *directory, enum journal_kind kind, const char *uuid,
+                 struct journal_entry *out_entry, struct fly_error *out_error)
+{
+    return journal_read_any(directory, kind, uuid, out_entry, NULL, out_error);
+}
+
+static void call_exists(struct journal_call *call)
+{
+    call->code = exists_now(call->directory, call->kind, call->uuid) ? 0 : FLY_ENOTFOUND;
+}
+
+bool journal_exists(const char *directory, enum journal_kind kind, const char *uuid)
+{
+    struct journal_call call = {.call = call_exists};
+
+    return call_apart(&call, directory, kind, uuid, NULL) != FLY_ENOTFOUND;
+}
+
+static void call_remove(struct journal_call *call)
+{
+    call->code = remove_now(call->directory, call->kind, call->uuid, &call->error);
+}
+
+int journal_remove(const char *directory, enum journal_kind kind, const char *uuid,
+                   struct fly_error *out_error)
+{
+    struct journal_call call = {.call = call_remove};
+
+    return call_apart(&call, directory, kind, uuid, out_error);
+}
+
+static void call_has(struct journal_call *call)
+{
+    call->code = has_now(call->directory, call->kind) ? 0 : FLY_ENOTFOUND;
+}
+
+bool journal_has(const char *directory, enum journal_kind kind)
+{
+    struct journal_call call = {.call = call_has};
+
+    return call_apart(&call, directory, kind, "", NULL) == 0;
 }

@@ -90,6 +90,11 @@ int journal_path(const char *directory, const char *uuid, const char *suffix, ch
 void journal_begin(const char *uuid, const char *program, struct journal_entry *out_entry);
 
 /*
+ * Writing, reading, looking and removing wait five seconds for the disk, and then no more until it answers:
+ * that is FLY_EBUSY (runtime_directory_call).
+ */
+
+/*
  * Writes those turns of the entry that belong into this file, or removes it if there are none; that
  * is on disk when this returns. FLY_EWRITE, FLY_EPERM, FLY_ENOMEM, FLY_ENOTFOUND.
  */
@@ -113,7 +118,7 @@ enum { JOURNAL_SOMEBODY = -2 };
 int journal_read_any(const char *directory, enum journal_kind kind, const char *uuid,
                      struct journal_entry *out_entry, uid_t *out_owner, struct fly_error *out_error);
 
-/* Returns whether something of that name exists. */
+/* Returns whether something of that name exists; true also if the disk does not answer. */
 bool journal_exists(const char *directory, enum journal_kind kind, const char *uuid);
 
 /* Returns whether the directory has entries of that kind. */

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The turns that a session has not put back: its own record, and those of the journal and the guard. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/thread/apart.h"
 #include "base/thread/fork_guard.h"
 #include "knob/debt.h"
 #include "knob/knob_private.h"
-
-/* How long a session, and a training in the same program with it, waits for the journal's disk. */
-static const double journal_patience_s = 5.0;
 
 int knob_check_fork(const struct knob *knob, struct fly_error *out_error)
 {
@@ -63,51 +58,15 @@ bool knob_has_turn_besides(const struct knob_gpu *gpu, enum quantity quantity)
     return false;
 }
 
-/* What is written to the journal: a copy, since a disk may hold the writer up for longer than the session. */
-struct writing {
-    char directory[RUNTIME_PATH_MAX];
-    enum journal_kind kind;
-    struct journal_entry entry;
-    struct fly_error error;
-    int code;
-};
-
-static void write_now(void *of)
-{
-    struct writing *writing = of;
-
-    writing->code = journal_write(writing->directory, writing->kind, &writing->entry, &writing->error);
-}
-
-static int is_silent(struct knob *knob, struct fly_error *out_error)
-{
-    knob->silent = true;
-    return error_set(out_error, FLY_EBUSY,
-                     "the disk with the journal '%s' does not answer, so nothing is turned; see the kernel's "
-                     "log, or name another directory in FLYBALL_RUNTIME_DIR",
-                     knob->directory);
-}
-
 int knob_write_entry(struct knob *knob, const struct knob_gpu *gpu, enum quantity quantity,
                      struct fly_error *out_error)
 {
-    struct writing *writing = knob->silent ? NULL : calloc(1, sizeof *writing);
-    int code;
+    int code = FLY_EBUSY;
 
-    if (knob->silent)
-        return is_silent(knob, out_error);
-    if (writing == NULL)
-        return error_no_memory(out_error);
-    memcpy(writing->directory, knob->directory, sizeof writing->directory);
-    writing->kind = journal_kind_of(knob->kind, quantity);
-    writing->entry = gpu->entry;
-    if (!apart_run(write_now, free, writing, journal_patience_s))
-        return is_silent(knob, out_error);
-    code = writing->code;
-    if (code < 0)
-        error_set(out_error, code, "%s", writing->error.text);
-    free(writing);
-    return code;
+    if (!knob->silent)
+        code = journal_write(knob->directory, journal_kind_of(knob->kind, quantity), &gpu->entry, out_error);
+    knob->silent = code == FLY_EBUSY;
+    return knob->silent ? runtime_directory_silent(knob->directory, out_error) : code;
 }
 
 int knob_drop_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,

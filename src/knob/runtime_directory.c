@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/file/file_system.h"
 #include "base/thread/apart.h"
+#include "base/thread/fork_guard.h"
 
 static const char system_directory[] = "/run/flyball", fallback_directory[] = "/tmp/flyball-knobs";
 static const char daemon_name[] = "daemon";
@@ -155,6 +156,67 @@ static int use(const char *path, mode_t mode, char out_path[RUNTIME_PATH_MAX], s
     return code;
 }
 
+/* One call has not come back, in the process of that number: no other waits for that disk. */
+static _Atomic uint64_t hung_in;
+
+static uint64_t this_process(void)
+{
+    return fork_generation() + 1;
+}
+
+struct call {
+    void (*run)(void *state);
+    void (*drop)(void *state);
+    void *state;
+};
+
+static void run_call(void *of)
+{
+    const struct call *call = of;
+
+    call->run(call->state);
+}
+
+static void drop_call(void *of)
+{
+    struct call *call = of;
+
+    call->drop(call->state);
+    free(call);
+    atomic_store(&hung_in, 0);
+}
+
+bool runtime_directory_call(void (*run)(void *state), void (*drop)(void *state), void *state,
+                            double patience_s)
+{
+    struct call *call = NULL;
+
+    if (atomic_load(&hung_in) == this_process()) {
+        drop(state);
+        return false;
+    }
+    call = malloc(sizeof *call);
+    if (call == NULL) {
+        run(state);
+        return true;
+    }
+    *call = (struct call){run, drop, state};
+    if (apart_run(run_call, drop_call, call, patience_s)) {
+        free(call);
+        return true;
+    }
+    atomic_store(&hung_in, this_process());
+    return false;
+}
+
+int runtime_directory_silent(const char *path, struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EBUSY,
+                     "the disk with '%s' does not answer, so no knob is turned; see the kernel's log, or "
+                     "name another directory in FLYBALL_RUNTIME_DIR",
+                     path);
+}
+
 /* What a thread finds out about a directory; it may wait for the disk for ever. */
 struct trial {
     char path[RUNTIME_PATH_MAX];
@@ -162,8 +224,6 @@ struct trial {
     int code;
     struct fly_error error;
 };
-
-static atomic_bool hangs; /* a trial has not come back: nobody else waits for that disk */
 
 static void try_directory(void *of)
 {
@@ -183,36 +243,18 @@ static void try_directory(void *of)
     close(fd);
 }
 
-static void drop_trial(void *of)
-{
-    free(of);
-    atomic_store(&hangs, false);
-}
-
 /* Makes the directory, if there is a mode, or looks whether it is there. */
 static int try_in_time(const char *path, mode_t mode, struct fly_error *out_error)
 {
     struct trial *trial = calloc(1, sizeof *trial);
-    bool answers;
     int code;
 
     if (trial == NULL)
         return error_no_memory(out_error);
     snprintf(trial->path, sizeof trial->path, "%s", path);
     trial->mode = mode;
-    answers = !atomic_load(&hangs);
-    if (!answers)
-        free(trial);
-    else if (!apart_run(try_directory, drop_trial, trial, answer_most_s)) {
-        atomic_store(&hangs, true);
-        answers = false;
-    }
-    if (!answers)
-        return error_set(
-            out_error, FLY_EBUSY,
-            "the disk with the directory '%s' for locks of GPUs does not answer; see the kernel's "
-            "log, or name another in FLYBALL_RUNTIME_DIR",
-            path);
+    if (!runtime_directory_call(try_directory, free, trial, answer_most_s))
+        return runtime_directory_silent(path, out_error);
     code = trial->code;
     if (code < 0)
         error_set(out_error, code, "%s", trial->error.text);
@@ -267,16 +309,33 @@ static bool daemon_path(const char *directory, char path[RUNTIME_PATH_MAX])
     return snprintf(path, RUNTIME_PATH_MAX, "%s/%s", directory, daemon_name) < RUNTIME_PATH_MAX;
 }
 
-bool runtime_directory_look_daemon(const char *directory, char out_path[RUNTIME_PATH_MAX])
+static void look_for_own(void *of)
 {
-    char path[RUNTIME_PATH_MAX];
+    struct trial *trial = of;
     struct stat status;
 
-    if (!daemon_path(directory, path) || lstat(path, &status) < 0 || !S_ISDIR(status.st_mode) ||
-        status.st_uid != geteuid())
+    if (lstat(trial->path, &status) < 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid())
+        trial->code = FLY_ENOTFOUND;
+}
+
+bool runtime_directory_look_daemon(const char *directory, char out_path[RUNTIME_PATH_MAX])
+{
+    struct trial *trial = calloc(1, sizeof *trial);
+    bool found;
+
+    if (trial == NULL)
         return false;
-    memcpy(out_path, path, sizeof path);
-    return true;
+    if (!daemon_path(directory, trial->path)) {
+        free(trial);
+        return false;
+    }
+    if (!runtime_directory_call(look_for_own, free, trial, answer_most_s))
+        return false;
+    found = trial->code == 0;
+    if (found)
+        memcpy(out_path, trial->path, sizeof trial->path);
+    free(trial);
+    return found;
 }
 
 int runtime_directory_of_daemon(const char *directory, char out_path[RUNTIME_PATH_MAX],

@@ -33,6 +33,17 @@ enum { RUNTIME_PATH_MAX = 256 };
 int runtime_directory_find(const char *given, char out_path[RUNTIME_PATH_MAX], struct fly_error *out_error);
 
 /*
+ * Calls a function that uses files there in a thread of its own, and waits for it no longer than that, and
+ * not at all until the last call that did not return has. False: it has not returned, and `drop` gets
+ * `state`, at once or when it does (see base/thread/apart.h). Thread-safe.
+ */
+bool runtime_directory_call(void (*run)(void *state), void (*drop)(void *state), void *state,
+                            double patience_s);
+
+/* Says that of a file or directory there; returns FLY_EBUSY. */
+int runtime_directory_silent(const char *path, struct fly_error *out_error);
+
+/*
  * Returns whether this process is the machine's root, and may remove what other users put there.
  * Root of a user namespace, as in a container without root, counts as an ordinary user.
  */

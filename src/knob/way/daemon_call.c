@@ -12,6 +12,7 @@
 
 #include "base/accounts.h"
 #include "base/error.h"
+#include "base/thread/apart.h"
 #include "knob/way/daemon_answer.h"
 
 enum { ANSWER_MAX = 1 << 18, DEVICE_PATH_MAX = 512 };
@@ -23,7 +24,7 @@ enum {
     HTTP_CONFLICT = 409
 };
 
-static const double connect_timeout_s = 1, total_timeout_s = 2;
+static const double connect_timeout_s = 1, total_timeout_s = 2, token_most_s = 2;
 
 /* ---- what this user shows ---- */
 
@@ -33,19 +34,48 @@ static int bad_token(const char *subject, const char *cause, struct fly_error *o
                      subject, cause);
 }
 
-/* Reads the token without the blanks around it; "" for none. */
+/* What a thread of its own reads, since a disk may not answer. */
+struct token_file {
+    char path[DEVICE_PATH_MAX], token[DAEMON_TOKEN_MAX];
+    int cause; /* errno; 0: it was read */
+};
+
+static void read_now(void *of)
+{
+    struct token_file *file = of;
+    int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t length;
+
+    file->cause = fd < 0 ? errno : 0;
+    if (fd < 0)
+        return;
+    length = read(fd, file->token, DAEMON_TOKEN_MAX - 1);
+    if (length < 0)
+        file->cause = errno;
+    close(fd);
+}
+
+/* Reads the token with the blanks around it. */
 static int read_token_file(const char *path, char token[DAEMON_TOKEN_MAX], struct fly_error *out_error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), cause = errno;
-    ssize_t length = -1;
+    struct token_file *file = calloc(1, sizeof *file);
+    int code = 0;
 
-    if (fd >= 0) {
-        length = read(fd, token, DAEMON_TOKEN_MAX - 1);
-        cause = errno;
-        close(fd);
+    if (file == NULL)
+        return error_no_memory(out_error);
+    if (snprintf(file->path, sizeof file->path, "%s", path) >= DEVICE_PATH_MAX) {
+        free(file);
+        return bad_token(path, strerror(ENAMETOOLONG), out_error);
     }
-    token[length > 0 ? length : 0] = '\0';
-    return length < 0 ? bad_token(path, strerror(cause), out_error) : 0;
+    if (!apart_run(read_now, free, file, token_most_s))
+        return error_set(out_error, FLY_EBUSY,
+                         "the disk with the daemon's token in '%.200s' does not answer; see the kernel's log",
+                         path);
+    if (file->cause != 0)
+        code = bad_token(path, strerror(file->cause), out_error);
+    memcpy(token, file->token, DAEMON_TOKEN_MAX);
+    free(file);
+    return code;
 }
 
 static int read_token(char token[DAEMON_TOKEN_MAX], struct fly_error *out_error)
