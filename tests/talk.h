@@ -20,8 +20,8 @@ extern struct porter talk_porter;
 struct talk {
     struct server *server;
     struct server_back back;
-    struct serve_stream *stream; /* NULL: "/stream" is answered like all others */
-    enum serve_scope admits;     /* what `admit` returns, if the options take it in */
+    struct serve_stream *stream;      /* NULL: "/stream" is answered like all others */
+    _Atomic(enum serve_scope) admits; /* what `admit` returns, if the options take it in */
     char directory[64], path[96], address[128];
     char url[128]; /* where it listens */
 

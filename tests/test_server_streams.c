@@ -196,7 +196,9 @@ static void test_wakes(void **state)
     }
     for (size_t i = 0; i < COUNT(threads); i++)
         pthread_join(threads[i], NULL);
+    pthread_mutex_lock(&teller.lock);
     assert_int_equal(teller.told, 8000);
+    pthread_mutex_unlock(&teller.lock);
     let_tell(&teller, 1, false);
     talk_read(fd, "data: 8001\n\n");
     close(fd);
