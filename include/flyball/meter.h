@@ -76,8 +76,9 @@ struct fly_device_energy {
                                     */
     double counter_j; /* the plain difference of the counter's readings at begin and end, to check energy_j
                          by; NAN without one */
-    double least_energy_j; /* of a device that stopped answering within the window, whose energy_j is therefore
-                              unknown: what was measured until then. The energy is at least that. NAN otherwise */
+    double least_energy_j; /* of a device that stopped answering within the window, whose energy_j is
+                              therefore unknown: what was measured until then. The energy is at least that.
+                              NAN otherwise */
     double least_time_s;   /* how long that was */
     bool disagree; /* counter and sampled power differ by more than both may be off: energy_j is the better
                       founded one, and its interval holds the other too */

@@ -120,8 +120,9 @@ static const struct cli_variable variables[] = {
     {"FLYBALL_EMULATOR", "Settings of an emulator that is yet to be started, such as 'gpus=4,model=h100'."},
     {"FLYBALL_EMULATOR_STATE", "File of the emulated GPUs, where flyball-emulator started some."},
     {"FLYBALL_GB_URL", "Another address of the GB Carbon Intensity API."},
-    {"FLYBALL_CONTAINED", "Set to 1 in a container that has its GPUs for itself: what cannot be seen there keeps "
-                          "no knob from turning (docs/power.md)."},
+    {"FLYBALL_CONTAINED",
+     "Set to 1 in a container that has its GPUs for itself: what cannot be seen there keeps "
+     "no knob from turning (docs/power.md)."},
     {"FLYBALL_GUARD", "Path of flyball-guard, where it is neither beside the program or library nor "
                       "installed."},
     {"FLYBALL_JOB_NAME", "Set by 'flyball run --job' for what it runs: the job's name."},

@@ -15,8 +15,8 @@
  * it lies on a local file system, and which process has it open.
  *
  * A process that is forked while SQLite has a file open inherits SQLite's list of open files, whose locks are
- * the parent's: there it must not find the file again (sqlite_link.c). So the files that are open are noted in
- * a list, whose lock is never held over a call that may wait: a disk that does not answer stops no fork.
+ * the parent's: there it must not find the file again (sqlite_link.c). So the files that are open are noted
+ * in a list, whose lock is never held over a call that may wait: a disk that does not answer stops no fork.
  */
 struct sqlite_file {
     char path[PATH_MAX]; /* absolute, without symbolic links */
@@ -28,8 +28,8 @@ struct sqlite_file {
 /*
  * Finds the file at `path` (NULL: the user's own file, with its directories of mode 0700), and
  * makes it if it is missing. FLY_EUNSUPPORTED on a network file system, with alternatives;
- * FLY_ENOTFOUND, FLY_EPERM, FLY_EWRITE, FLY_EDATA, FLY_ELIMIT. With `existing` nothing is made, and a missing or empty file is FLY_ENOTFOUND.
- * Thread-safe.
+ * FLY_ENOTFOUND, FLY_EPERM, FLY_EWRITE, FLY_EDATA, FLY_ELIMIT. With `existing` nothing is made, and a missing
+ * or empty file is FLY_ENOTFOUND. Thread-safe.
  */
 int sqlite_file_take(const char *path, bool existing, const struct file_system_source *source,
                      struct sqlite_file *out_file, struct fly_error *out_error);
