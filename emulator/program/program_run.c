@@ -23,16 +23,34 @@ static void pass_on(int signal_number)
         kill((pid_t)child_pid, signal_number);
 }
 
-/* Passes signals that end a program on to the command; a terminal's keys reach it by themselves. */
-static void watch_signals(void)
-{
-    static const int passed[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-    struct sigaction action = {.sa_handler = pass_on};
+static const int passed[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
-    for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++)
+/*
+ * Passes signals that end a program on to the command; a terminal's keys reach it by themselves. They wait
+ * until `out_mask` is set again, when the command is known: it may run before its process id is noted.
+ */
+static void watch_signals(sigset_t *out_mask)
+{
+    struct sigaction action = {.sa_handler = pass_on};
+    sigset_t waiting;
+
+    sigemptyset(&waiting);
+    for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++) {
+        sigaddset(&waiting, passed[i]);
         sigaction(passed[i], &action, NULL);
+    }
+    sigprocmask(SIG_BLOCK, &waiting, out_mask);
     signal(SIGINT, SIG_IGN);
     signal(SIGQUIT, SIG_IGN);
+}
+
+static void leave_signals(const sigset_t *mask)
+{
+    for (size_t i = 0; i < sizeof passed / sizeof passed[0]; i++)
+        signal(passed[i], SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+    sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
 /* Puts the directory first on a variable's list of directories. */
@@ -78,17 +96,17 @@ static void follow(pid_t parent)
 static int run_child(const struct program_call *call, const struct emulator *emulator, const char *directory)
 {
     pid_t parent = getpid();
+    sigset_t mask;
     pid_t pid;
 
-    watch_signals();
+    watch_signals(&mask);
     pid = fork();
     if (pid < 0) {
         program_say("'%s': %s", call->operands[0], strerror(errno));
         return EXIT_NOT_EXECUTABLE;
     }
     if (pid == 0) {
-        signal(SIGINT, SIG_DFL);
-        signal(SIGQUIT, SIG_DFL);
+        leave_signals(&mask);
         follow(parent);
         set_environment(emulator, directory);
         execvp(call->operands[0], call->operands);
@@ -96,6 +114,7 @@ static int run_child(const struct program_call *call, const struct emulator *emu
         _exit(errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE);
     }
     child_pid = pid;
+    sigprocmask(SIG_SETMASK, &mask, NULL);
     return wait_for(pid);
 }
 
