@@ -84,7 +84,7 @@ static void test_unseen(void **state)
         snprintf(proc, sizeof proc, "%s/proc", machine.directory);
         assert_int_equal(mkdir(proc, 0755), 0);
         device = *machine.devices[0];
-        blind = *device.backend;
+        blind = *machine.devices[0]->backend;
         blind.processes = rows[i].listed ? blind.processes : list_none;
         device.backend = &blind;
         device.info.emulated = !rows[i].real;

@@ -71,7 +71,7 @@ static bool is_found(const struct sockaddr_storage *peer, const struct sockaddr_
     if (child == 0) {
         if (!netlink)
             refuse_netlink();
-        _exit(!(tcp_user_find(peer, own, &uid) && uid == wanted));
+        _exit(tcp_user_find(peer, own, &uid) && uid == wanted ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     return status == 0;

@@ -85,7 +85,9 @@ static int open_file(const char *path)
     static const int how = O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     int fd = open(path, O_RDWR | how, FILE_MODE);
 
-    return fd >= 0 ? fd : open(path, O_WRONLY | how, FILE_MODE);
+    if (fd < 0)
+        fd = open(path, O_WRONLY | how, FILE_MODE);
+    return fd;
 }
 
 int audit_open(const char *path, bool required, struct audit **out_audit, struct fly_error *out_error)
