@@ -85,6 +85,21 @@ static void test_power(void **state)
     follow(&total, steps, sizeof steps / sizeof steps[0]);
 }
 
+/* A counter alone that begins anew: what nothing tells is unknown, and not 0. */
+static void test_counter_alone(void **state)
+{
+    static const struct step steps[] = {
+        {10.0, 900000000000, -1, 0, 0, 0},
+        {10.1, 900010000000, -1, 10000000, 0, 0},
+        {10.2, 800000000000, -1, 10000000, 0, 0.1},
+        {10.3, 800010000000, -1, 20000000, 0, 0.1},
+    };
+    struct watch_total total = {.energy_uj = 0};
+
+    (void)state;
+    follow(&total, steps, sizeof steps / sizeof steps[0]);
+}
+
 /* However short the intervals are, nothing of a microjoule gets lost. */
 static void test_power_adds_up(void **state)
 {
@@ -214,9 +229,10 @@ static void test_damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counter), cmocka_unit_test(test_power), cmocka_unit_test(test_power_adds_up),
-        cmocka_unit_test(test_resume),  cmocka_unit_test(test_file),  cmocka_unit_test(test_first_version),
-        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_counter),       cmocka_unit_test(test_counter_alone),
+        cmocka_unit_test(test_power),         cmocka_unit_test(test_power_adds_up),
+        cmocka_unit_test(test_resume),        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_first_version), cmocka_unit_test(test_damaged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

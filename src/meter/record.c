@@ -162,7 +162,10 @@ static void json_figure(const struct fly_device_energy *energy, const struct sha
         return;
     }
     buffer_printf(out, "null,\"%s_unavailable\":", figure->name);
-    put_string(energy->note[0] != '\0' ? energy->note : "the device does not say", out);
+    put_string(figure->unavailable != NULL ? figure->unavailable
+               : energy->note[0] != '\0'   ? energy->note
+                                           : "the device does not say",
+               out);
 }
 
 static void json_counted(const char *by, struct buffer *out)

@@ -59,13 +59,15 @@ static int64_t follow_counter(struct watch_total *total, uint64_t counter_uj, st
 {
     struct counter *counter = &total->counter;
     uint64_t before_uj = counter->total_uj;
-    uint32_t resets = counter->resets;
+    uint32_t resets = counter->resets, holes = counter->holes;
     bool fell_to_it = counter_uj < counter->value_uj && is_plausible(counter_uj, elapsed_s);
     int64_t delta_uj;
 
     (void)counter_take(counter, at, counter_uj,
                        fell_to_it ? (double)counter_uj * 1e-6 : integrated_j(total, power_w, elapsed_s));
     total->resets += counter->resets - resets;
+    if (counter->holes > holes)
+        total->unknown_s += elapsed_s;
     /* A total never falls. */
     delta_uj = (int64_t)(counter->total_uj - before_uj) - total->ahead_uj;
     total->ahead_uj = delta_uj < 0 ? -delta_uj : 0;

@@ -18,7 +18,8 @@
  * With an energy counter the total is the sum of its differences; readings that the device cannot have
  * reached are left out (meter/counter.h). If the counter fell, the driver was loaded again: what it
  * shows was drawn since then. Where no device could have drawn that much, the power that was read fills
- * the gap. Without a counter, power is integrated by the trapezoidal rule.
+ * the gap; where none was, the gap's energy is unknown. Without a counter, power is integrated by the
+ * trapezoidal rule.
  *
  * Energy between two readings more than WATCH_GAP_S apart is also counted as unobserved: the total
  * knows it, and nobody saw who drew it. Without a counter the energy of such a gap is unknown; it is
