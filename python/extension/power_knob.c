@@ -138,36 +138,40 @@ static PyObject *knob_set(PyObject *object, PyObject *limit)
     return code == 0 ? none() : error_raise(code, &error);
 }
 
-static PyObject *knob_step_begin(PyObject *object, PyObject *unused)
+/* Calls the function without the interpreter's lock; false: an exception is set. */
+static bool call_knob(PyObject *object, int (*function)(struct fly_power_knob *, struct fly_error *),
+                      int *out_code)
 {
     struct power_knob *self = (struct power_knob *)object;
     struct fly_error error;
     int code;
 
-    (void)unused;
     if (enter(self) < 0)
-        return NULL;
+        return false;
     Py_BEGIN_ALLOW_THREADS
-    code = fly_power_knob_step_begin(self->knob, &error);
+    code = function(self->knob, &error);
     Py_END_ALLOW_THREADS
     live_leave(&self->live);
-    return code >= 0 ? PyBool_FromLong(code) : error_raise(code, &error);
+    if (code < 0)
+        error_raise(code, &error);
+    *out_code = code;
+    return code >= 0;
+}
+
+static PyObject *knob_step_begin(PyObject *object, PyObject *unused)
+{
+    int again;
+
+    (void)unused;
+    return call_knob(object, fly_power_knob_step_begin, &again) ? PyBool_FromLong(again) : NULL;
 }
 
 static PyObject *knob_give_back(PyObject *object, PyObject *unused)
 {
-    struct power_knob *self = (struct power_knob *)object;
-    struct fly_error error;
     int code;
 
     (void)unused;
-    if (enter(self) < 0)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    code = fly_power_knob_give_back(self->knob, &error);
-    Py_END_ALLOW_THREADS
-    live_leave(&self->live);
-    return code == 0 ? none() : error_raise(code, &error);
+    return call_knob(object, fly_power_knob_give_back, &code) ? none() : NULL;
 }
 
 static PyObject *knob_close(PyObject *object, PyObject *unused)
