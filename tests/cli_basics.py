@@ -84,10 +84,27 @@ def test_help_of_every_command():
 
 def test_every_option_has_help():
     for command in commands():
-        reference = flyball("help", *command.split()).stdout
+        reference = flyball("help", *command.split(), "--all").stdout
         for term, text in re.findall(r"^  ((?:-\w, )?--\S+.*?)(?:  +|\n {20,})(\S.*)$", reference, re.MULTILINE):
             if len(text) < 8:
                 raise AssertionError(f"{command}: {term} has no help")
+
+
+def test_of_many_options_those_used_often():
+    """'help run' shows the dozen that matter and says where the rest is; --all and the reference leave nothing out."""
+    named = re.compile(r"^  (?:-\w, )?--([\w-]+)", re.MULTILINE)
+    brief, whole = (flyball("help", "run", *all_).stdout for all_ in ([], ["--all"]))
+    shown, every = named.findall(brief), named.findall(whole)
+    tap.equal([name for name in shown if name not in every], [])
+    for name in ("tune", "job", "max-slowdown", "output", "verbose"):
+        tap.contains(shown, name)
+    if len(brief.splitlines()) > 100 or len(shown) > 20 or len(every) < 50:
+        raise AssertionError(f"{len(brief.splitlines())} lines, {len(shown)} of {len(every)} options")
+    tap.contains(brief, f"{len(every) - len(shown)} more options: 'flyball help run --all'")
+    reference = flyball("help", "--markdown").stdout
+    for name in every:
+        tap.contains(reference, f"--{name}")
+    tap.equal(flyball("help", "config", "show").stdout, flyball("help", "config", "show", "--all").stdout)
 
 
 def test_overview():

@@ -212,7 +212,7 @@ static void test_refusals(void **state)
         {"demo run --lig red", 64, "unknown option '--lig'"},
         {"demo run --zzzzzzzz", 64,
          "unknown option '--zzzzzzzz' of 'flyball demo run'; see 'flyball help demo run'"},
-        {"demo run -v", 64, "unknown option '-v' of 'flyball demo run'"},
+        {"demo run -x", 64, "unknown option '-x' of 'flyball demo run'"},
         {"demo run -wx", 64, "unknown option '-wx' of 'flyball demo run'; see"},
         {"demo run -t", 64, "option '-t' needs a value, TEXT"},
         {"demo run -t --wet", 64, "option '-t' needs a value"},

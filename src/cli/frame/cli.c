@@ -36,7 +36,8 @@ static int show_help(const struct cli_world *world, const struct line_subject *s
     int result;
 
     buffer_init(&text, HELP_TEXT_MAX);
-    result = help_show(world->program, words, subject->words, console_color(&world->console), &text, &error);
+    result = help_show(world->program, words, subject->words, false, console_color(&world->console), &text,
+                       &error);
     if (result == 0)
         result = table_put(text.data, text.length, world->console.out, "standard output", &error);
     buffer_deinit(&text);
@@ -51,7 +52,7 @@ static int need_command(const struct cli_world *world, const struct line_subject
     struct buffer text;
 
     buffer_init(&text, HELP_TEXT_MAX);
-    if (help_show(world->program, &group, group != NULL ? 1 : 0, false, &text, &error) == 0)
+    if (help_show(world->program, &group, group != NULL ? 1 : 0, false, false, &text, &error) == 0)
         fprintf(world->console.err, "%s\n", text.data);
     buffer_deinit(&text);
     error_set(&error, FLY_EUSAGE, "'flyball%s%s' needs a command; choose one of those above",

@@ -6,7 +6,9 @@
 #include "cli/kit/table_print.h"
 
 static const struct cli_option options[] = {
-    {.name = "all", .type = CLI_FLAG, .help = "Print every command, variable and exit status."},
+    {.name = "all",
+     .type = CLI_FLAG,
+     .help = "Print all options of the command; without one every command, variable and exit status."},
     {.name = "markdown", .type = CLI_FLAG, .help = "Print the reference of all commands as Markdown."},
     {.name = "quantities", .type = CLI_FLAG, .help = "Print what every figure means, as Markdown."},
     {.name = "man",
@@ -20,16 +22,15 @@ enum { OPERANDS_MAX = 4 };
 /* Help has one form only; if the user names another, refuse it instead of ignoring it. */
 static int check_call(const struct cli_call *call, struct fly_error *out_error)
 {
-    int asked = cli_flag(call, "all") + cli_flag(call, "markdown") + cli_flag(call, "quantities") +
-                cli_set(call, "man");
+    int asked = cli_flag(call, "markdown") + cli_flag(call, "quantities") + cli_set(call, "man");
 
     if (cli_format(call) != TABLE_FORMAT_TABLE)
         return cli_usage(call, out_error, "help has no format '%s'; leave '--format' out",
                          cli_text(call, "format"));
-    if (asked + (cli_operand_count(call) > 0) > 1)
-        return cli_usage(
-            call, out_error,
-            "'--all', '--markdown', '--quantities', '--man' and a command exclude each other; keep one");
+    if (asked + (cli_operand_count(call) > 0 || cli_flag(call, "all")) > 1)
+        return cli_usage(call, out_error,
+                         "'--markdown', '--quantities', '--man' and a command or '--all' exclude each other; "
+                         "keep one");
     return 0;
 }
 
@@ -40,12 +41,10 @@ static int help_append(const struct cli_call *call, struct buffer *out, struct f
 
     if (cli_set(call, "man"))
         return help_man(call->program, cli_text(call, "man"), call->paths->system, out, out_error);
-    if (cli_flag(call, "all"))
-        return help_show_all(call->program, cli_color(call), out, out_error);
     if (!cli_flag(call, "markdown") && !cli_flag(call, "quantities")) {
         for (size_t i = 0; i < count; i++)
             words[i] = cli_operand(call, i);
-        return help_show(call->program, words, count, cli_color(call), out, out_error);
+        return help_show(call->program, words, count, cli_flag(call, "all"), cli_color(call), out, out_error);
     }
     if (cli_flag(call, "markdown"))
         help_markdown(call->program, out);
@@ -74,7 +73,9 @@ const struct cli_command cmd_help = {
     .summary = "explain the program or a command",
     .paragraphs = {"Without words, shows the commands on one screen; with --all, all there is to know. With "
                    "the words of a command or of a group of commands, "
-                   "explains that. 'flyball COMMAND --help' does the same.",
+                   "explains that, and of a command with many options those that are used often; with --all "
+                   "all of them. "
+                   "'flyball COMMAND --help' does the same.",
                    "The manual pages and the reference in Markdown come from the same tables as these texts. "
                    "Reads no configuration, so that it works when that is broken."},
     .options = options,

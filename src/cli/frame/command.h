@@ -64,6 +64,8 @@ struct cli_option {
     bool sensitive; /* names code, an address, a token file or a file to write, or removes a protection: never
                        taken from the working directory's file */
     const char *help; /* one sentence, with its full stop, without the default */
+    /* Where options of a command have this, 'help COMMAND' shows these alone, and the first paragraph. */
+    bool often;
 };
 
 struct cli_example {

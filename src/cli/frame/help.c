@@ -13,7 +13,7 @@ enum { LINE_WIDTH = 80, OPTION_COLUMN = 26, FACTS_MAX = 4096 };
 
 struct page {
     const struct cli_program *program;
-    bool color;
+    bool all, color;
     struct buffer *out;
 };
 
@@ -57,27 +57,46 @@ static void put_option(const struct page *page, const struct cli_option *option)
     buffer_deinit(&text);
 }
 
-static void put_options(const struct page *page, const char *heading, const struct cli_option *options,
-                        size_t count)
+/* Whether the command has so many options that some are marked as used often. */
+static bool has_often(const struct cli_command *command)
 {
-    if (count == 0)
+    for (size_t i = 0; i < command->option_count; i++) {
+        if (command->options[i].often)
+            return true;
+    }
+    return false;
+}
+
+static void put_own_options(const struct page *page, const struct cli_command *command, bool short_form)
+{
+    size_t left_out = 0;
+
+    if (command->option_count == 0)
         return;
-    put_heading(page, heading);
-    for (size_t i = 0; i < count; i++)
-        put_option(page, &options[i]);
+    put_heading(page, short_form ? "Options used often:" : "Options:");
+    for (size_t i = 0; i < command->option_count; i++) {
+        if (!short_form || command->options[i].often)
+            put_option(page, &command->options[i]);
+        else
+            left_out++;
+    }
+    if (short_form)
+        buffer_printf(page->out, "\nThere is more, and %zu more options: 'flyball help %s --all'.\n",
+                      left_out, command->words);
 }
 
 static void put_command(const struct page *page, const struct cli_command *command)
 {
     const struct cli_example *example = command->examples;
+    bool short_form = !page->all && has_often(command);
 
     buffer_printf(page->out, "flyball %s - %s\n", command->words, command->summary);
     put_heading(page, "Usage:");
     buffer_printf(page->out, "  flyball %s [OPTION...]%s%s\n", command->words,
                   command->operands != NULL ? " " : "", command->operands != NULL ? command->operands : "");
-    for (size_t i = 0; i < CLI_PARAGRAPHS_MAX && command->paragraphs[i] != NULL; i++)
+    for (size_t i = 0; i < (short_form ? 1 : CLI_PARAGRAPHS_MAX) && command->paragraphs[i] != NULL; i++)
         put_paragraph(page, command->paragraphs[i]);
-    put_options(page, "Options:", command->options, command->option_count);
+    put_own_options(page, command, short_form);
     put_heading(page, "Options of every command:");
     for (size_t i = command->option_count; i < command_option_count(command); i++)
         put_option(page, command_option(command, i));
@@ -142,7 +161,9 @@ static void put_everything(const struct page *page)
     put_heading(page, "Commands:");
     for (size_t i = 0; page->program->commands[i] != NULL; i++)
         put_term(page, page->program->commands[i]->words, page->program->commands[i]->summary);
-    put_options(page, "Options of every command:", cli_common_options, cli_common_option_count);
+    put_heading(page, "Options of every command:");
+    for (size_t i = 0; i < cli_common_option_count; i++)
+        put_option(page, &cli_common_options[i]);
     put_heading(page, "Variables:");
     put_paragraph(page, help_variable_paragraphs[0]);
     buffer_puts(page->out, "\n");
@@ -152,10 +173,10 @@ static void put_everything(const struct page *page)
     buffer_puts(page->out, "\n'flyball help COMMAND' explains a command.\n");
 }
 
-int help_show(const struct cli_program *program, const char *const *words, size_t count, bool color,
+int help_show(const struct cli_program *program, const char *const *words, size_t count, bool all, bool color,
               struct buffer *out, struct fly_error *out_error)
 {
-    struct page page = {program, color, out};
+    struct page page = {program, all, color, out};
     size_t used = 0;
     const struct cli_command *command = command_find(program, words, count, &used);
     const struct cli_group *group = command == NULL ? group_find(program, words, count, &used) : NULL;
@@ -167,13 +188,6 @@ int help_show(const struct cli_program *program, const char *const *words, size_
     else if (group != NULL)
         put_group(&page, group);
     else
-        (program->sections != NULL ? put_front : put_everything)(&page);
-    return out->error < 0 ? error_no_memory(out_error) : 0;
-}
-
-int help_show_all(const struct cli_program *program, bool color, struct buffer *out,
-                  struct fly_error *out_error)
-{
-    put_everything(&(struct page){program, color, out});
+        (program->sections != NULL && !all ? put_front : put_everything)(&page);
     return out->error < 0 ? error_no_memory(out_error) : 0;
 }

@@ -13,14 +13,11 @@ enum { HELP_TEXT_MAX = 1 << 22 };
 
 /*
  * For the terminal: the command or group of these words; without words the front page, which fits
- * on a screen, if the program has one. FLY_EUSAGE for other words.
+ * on a screen, if the program has one. `all`: a command with all its options, and without words all
+ * commands, common options, variables and exit statuses. FLY_EUSAGE for other words.
  */
-int help_show(const struct cli_program *program, const char *const *words, size_t count, bool color,
+int help_show(const struct cli_program *program, const char *const *words, size_t count, bool all, bool color,
               struct buffer *out, struct fly_error *out_error);
-
-/* For the terminal: all commands, common options, variables and exit statuses. */
-int help_show_all(const struct cli_program *program, bool color, struct buffer *out,
-                  struct fly_error *out_error);
 
 /* The whole reference as Markdown. */
 void help_markdown(const struct cli_program *program, struct buffer *out);

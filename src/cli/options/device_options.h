@@ -18,10 +18,11 @@
 /* clang-format off */
 
 /* Selects GPUs; `without` says what applies if the option is not given. */
-#define DEVICE_OPTION_GPUS(without) \
+#define DEVICE_OPTION_GPUS(without) DEVICE_OPTION_GPUS_SHOWN(without, false)
+#define DEVICE_OPTION_GPUS_SHOWN(without, shown) \
     {.name = "gpus", .letter = 'i', .type = CLI_TEXT, .placeholder = "GPUS", \
      .help = "GPUs by index as 'flyball devices' counts them, UUID or unique beginning of one, separated by " \
-             "commas; or all, or none. " without}
+             "commas; or all, or none. " without, .often = shown}
 
 /* Where devices are found. */
 #define DEVICE_OPTIONS DEVICE_OPTIONS_WITH("Play back this recording in place of all devices.")

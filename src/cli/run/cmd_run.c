@@ -30,12 +30,13 @@
 #include "train/program/step_file.h"
 
 static const struct cli_option options[] = {
-    DEVICE_OPTION_GPUS(
-        "If not given, those that the program will see, by CUDA_VISIBLE_DEVICES and its like."),
+    DEVICE_OPTION_GPUS_SHOWN(
+        "If not given, those that the program will see, by CUDA_VISIBLE_DEVICES and its like.", true),
     {.name = "output",
      .type = CLI_TEXT,
      .placeholder = "FILE",
-     .help = "Write the report to this file as JSON."},
+     .help = "Write the report to this file as JSON.",
+     .often = true},
     {.name = "csv",
      .type = CLI_TEXT,
      .placeholder = "FILE",
@@ -400,10 +401,12 @@ const struct cli_command cmd_run = {
     .paragraphs =
         {"Runs any program as it stands and measures the devices of this machine from its start to its end. "
          "The program has this one's standard streams; nothing is written to standard output, and the report "
-         "follows on standard error when the program has ended. --format says in which form, --quiet leaves "
-         "it "
-         "out.",
-         "For every device the report names its energy, where the figure comes from (the device's own "
+         "follows on standard error when the program has ended: what it took and what was saved, and with "
+         "-v all that is known. --format says in which form, --quiet leaves it out. With --tune the steps of "
+         "the program find the best power limit; with --job its log of earlier runs chooses the batch size "
+         "too; with --carbon the grid is accounted for or followed.",
+         "For every device the report names with -v its energy, where the figure comes from (the device's "
+         "own "
          "counter, "
          "sampled power, or an estimate) and an interval that holds the true energy in 95 of 100 runs; the "
          "error of the board's sensor itself, which no software sees, stands beside it. What is not known "

@@ -61,7 +61,7 @@ struct run_carbon {
 /* Rows of the option table. */
 /* clang-format off */
 #define RUN_CARBON_OPTIONS \
-    {.name = "carbon", .type = CLI_TEXT, .placeholder = "SOURCE", .key = "carbon.source", \
+    {.name = "carbon", .often = true, .type = CLI_TEXT, .placeholder = "SOURCE", .key = "carbon.source", \
      .help = "Account for the grid's carbon intensity from this source, PROVIDER:PLACE or a CSV file; given here with " \
              "--tune or --job, run slower in dirty hours and faster in clean ones. One that only a file or a variable names " \
              "is accounted for and not followed."}, \

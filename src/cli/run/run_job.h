@@ -135,20 +135,20 @@ struct run_job {
 extern const char *const run_job_directions[], *const run_job_scalings[];
 /* clang-format off */
 #define RUN_JOB_OPTIONS \
-    {.name = "job", .type = CLI_TEXT, .placeholder = "NAME", \
+    {.name = "job", .often = true, .type = CLI_TEXT, .placeholder = "NAME", \
      .help = "The recurring job that this run is a submission of: start the program with the batch size and power " \
              "limit that its log proposes, and start it again after a try that failed. With --tune: name of the job " \
              "in saved profiles, and no more."}, \
-    {.name = "tries", .type = CLI_INTEGER, .placeholder = "N", .minimum = 0, .maximum = RUN_JOB_TRIES_MAX, \
+    {.name = "tries", .often = true, .type = CLI_INTEGER, .placeholder = "N", .minimum = 0, .maximum = RUN_JOB_TRIES_MAX, \
      .default_text = "1", \
      .help = "With --job: how often the program may be started; the last time with the best known choice, and so " \
              "the only time. 0: once, and whoever started this command starts it again after status 75."}, \
-    {.name = "batch-sizes", .type = CLI_TEXT, .placeholder = "LIST", \
+    {.name = "batch-sizes", .often = true, .type = CLI_TEXT, .placeholder = "LIST", \
      .help = "With --job: batch sizes to choose from, of all ranks together, as in 32,64,128. Without this and the " \
              "following the job is the one on record."}, \
-    {.name = "default-batch-size", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = UINT32_MAX, \
+    {.name = "default-batch-size", .often = true, .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = UINT32_MAX, \
      .help = "With --job: the one that would be used without Flyball."}, \
-    {.name = "target-metric", .type = CLI_REAL, .placeholder = "VALUE", .minimum = -INFINITY, .maximum = INFINITY, \
+    {.name = "target-metric", .often = true, .type = CLI_REAL, .placeholder = "VALUE", .minimum = -INFINITY, .maximum = INFINITY, \
      .help = "With --job: training is done when the metric reaches this. Without it every run has --max-epochs " \
              "epochs, and the power limit alone is tuned."}, \
     {.name = "metric", .type = CLI_CHOICE, .placeholder = "WAY", .choices = run_job_directions, \
@@ -172,7 +172,7 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
      .maximum = INFINITY, \
      .help = "With --job and --train-on: a batch size whose final metric is worse than the default's by more than " \
              "this, told at 95 %, is not run any more. If not given, the final metric decides nothing."}, \
-    {.name = "max-epochs", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 1000000, \
+    {.name = "max-epochs", .often = true, .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 1000000, \
      .help = "With --job: epochs that a try may have at most."}, \
     {.name = "train-on", .type = CLI_FLAG, \
      .help = "With --job: do not end the program when it has reached its target."}, \
@@ -221,7 +221,7 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
     {.name = "metric-regex", .type = CLI_TEXT, .placeholder = "REGEX", \
      .help = "With --job: lines of standard output that tell of an epoch: an extended regular expression whose " \
              "group is the metric, or whose two groups are epoch and metric."}, \
-    {.name = "metric-name", .type = CLI_TEXT, .placeholder = "NAME", \
+    {.name = "metric-name", .often = true, .type = CLI_TEXT, .placeholder = "NAME", \
      .help = "With --job: the metric that a Trainer of Hugging Face's or of Lightning's logs under this name, as in " \
              "eval_accuracy or val_acc; the start-up module for Python reports it."}, \
     {.name = "oom-regex", .type = CLI_TEXT, .placeholder = "REGEX", \

@@ -100,17 +100,17 @@ extern const char *const run_tune_knobs[];
 extern const char *const run_tune_profile_knobs[]; /* of `flyball profile` */
 /* clang-format off */
 #define RUN_TUNE_OPTIONS \
-    {.name = "tune", .type = CLI_FLAG, \
+    {.name = "tune", .often = true, .type = CLI_FLAG, \
      .help = "Find the best power limit while the program runs and reports its steps, keep it, and put back " \
              "at the end what stood before."}, \
     {.name = "knob", .type = CLI_CHOICE, .placeholder = "KNOB", .choices = run_tune_knobs, \
      .default_text = "auto", .help = "With --tune: what is turned: the power limit, a ceiling on the GPU clock, " \
              "both, the workload power profile, or the limit and the clock where the limit may not be set."}, \
-    {.name = "objective", .type = CLI_CHOICE, .placeholder = "WHAT", .choices = run_tune_objectives, \
+    {.name = "objective", .often = true, .type = CLI_CHOICE, .placeholder = "WHAT", .choices = run_tune_objectives, \
      .default_text = "cost", .help = "With --tune or --job: what the best limit makes small; carbon and money are those of --carbon and --price."}, \
     {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, .default_text = "0.5", \
      .help = "With --tune or --job: weight of energy against time in the cost, from 0 (time) to 1 (energy)."}, \
-    {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", \
+    {.name = "max-slowdown", .often = true, .type = CLI_TEXT, .placeholder = "BOUND", \
      .help = "With --tune: a step takes at most so much more time than at the highest limit: 3% or 1.03x. " \
              "With --job: training does, compared with the default."}, \
     {.name = "profile-steps", .type = CLI_INTEGER, .placeholder = "N", .minimum = 2, .maximum = 100000, \

@@ -68,7 +68,7 @@ static const struct cli_option options[] = {
      .help = "Seconds for what is under way when the service is told to stop."},
     {.name = "ready-file", .type = CLI_TEXT, .placeholder = "FILE",
      .help = "File that gets the lines that say where the service listens, once it answers."},
-    {.name = "verbose", .type = CLI_FLAG, .key = "serve.verbose",
+    {.name = "verbose", .letter = 'v', .type = CLI_FLAG, .key = "serve.verbose",
      .help = "Say a line about each request on standard error."},
 };
 /* clang-format on */
