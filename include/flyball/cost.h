@@ -4,6 +4,10 @@
 
 #include <flyball/export.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The energy-time cost of a training run, in joules:
  *
@@ -22,5 +26,9 @@
  * Monotone in energy and time. Pure; thread-safe.
  */
 FLY_API double fly_cost(double eta, double max_power_w, double energy_j, double time_s);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

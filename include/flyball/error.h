@@ -4,6 +4,10 @@
 
 #include <flyball/export.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * Errors of the library and of its programs.
  *
@@ -65,5 +69,9 @@ FLY_API const char *fly_error_name(int code);
 FLY_API const char *fly_error_sentence(int code);
 FLY_API int fly_error_exit_status(int code);
 FLY_API int fly_error_http_status(int code);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

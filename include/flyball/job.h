@@ -9,6 +9,10 @@
 #include <flyball/error.h>
 #include <flyball/export.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * What the logs of recurring jobs tell: which jobs there are, what each of their trials ran and took, why it
  * was chosen, what a job saves, and the frontier of its choices. The figures are those of `flyball job list`,
@@ -242,5 +246,9 @@ FLY_API int fly_job_point(const struct fly_job *job, size_t hardware, size_t pla
 FLY_API size_t fly_job_left_out_count(const struct fly_job *job, size_t hardware);
 FLY_API int fly_job_left_out(const struct fly_job *job, size_t hardware, size_t place,
                              uint32_t *out_batch_size, const char **out_why);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -8,6 +8,10 @@
 
 #include <flyball/error.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The energy of a stretch of a program: a window over the devices of this node.
  *
@@ -192,5 +196,9 @@ FLY_API int fly_meter_keep(struct fly_meter *meter, size_t samples_max, struct f
  */
 FLY_API size_t fly_meter_samples(struct fly_meter *meter, size_t device, double since_unix_s,
                                  struct fly_sample *out_samples, size_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -4,6 +4,10 @@
 
 #include <flyball/error.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * What the user wants: something to make small, within a bound on the slowdown.
  *
@@ -49,5 +53,9 @@ FLY_API int fly_objective_parse(const char *text, struct fly_objective *out_obje
  * else, a bare number included, since "3" could mean either. Thread-safe.
  */
 FLY_API int fly_slowdown_parse(const char *text, double *out_factor, struct fly_error *out_error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -9,6 +9,10 @@
 #include <flyball/objective.h>
 #include <flyball/operating_point.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The energy-time Pareto frontier of a training job.
  *
@@ -69,5 +73,9 @@ FLY_API const struct fly_operating_point *fly_pareto_best(const struct fly_opera
 FLY_API int fly_pareto_choose(const struct fly_operating_point *points, size_t count,
                               const struct fly_objective *objective, double max_power_w,
                               double reference_time_s, size_t *out_index, struct fly_error *out_error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

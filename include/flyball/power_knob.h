@@ -5,6 +5,10 @@
 #include <flyball/error.h>
 #include <flyball/meter.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * One power limit for all GPUs of a meter, for programs that decide themselves which.
  *
@@ -74,5 +78,9 @@ FLY_API int fly_power_knob_give_back(struct fly_power_knob *knob, struct fly_err
 
 /* Puts the limits of the open back, unless somebody else has changed them since. Accepts NULL. */
 FLY_API void fly_power_knob_close(struct fly_power_knob *knob);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

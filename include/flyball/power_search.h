@@ -10,6 +10,10 @@
 #include <flyball/objective.h>
 #include <flyball/power_profile.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * Just-in-time power-limit search: tries each power limit for some steps of a
  * running training and settles on the best (You et al., NSDI '23, section 4.2).
@@ -155,5 +159,9 @@ FLY_API double fly_power_search_limit_w(const struct fly_power_search *search);
  */
 FLY_API size_t fly_power_search_profile(const struct fly_power_search *search,
                                         struct fly_power_point *out_points, size_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

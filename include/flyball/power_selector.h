@@ -8,6 +8,10 @@
 #include <flyball/objective.h>
 #include <flyball/power_profile.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * Chooses a power limit from a profile: of the points whose time is within
  * objective.max_slowdown times the time at the profile's highest limit, the one
@@ -32,5 +36,9 @@
 FLY_API int fly_power_select(const struct fly_power_point *points, size_t count,
                              const struct fly_objective *objective, double max_power_w, size_t *out_index,
                              struct fly_error *out_error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,6 +7,10 @@
 #include <flyball/export.h>
 #include <flyball/meter.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * Measurements as text, for files that gather many windows.
  *
@@ -42,5 +46,9 @@ FLY_API int fly_record_header(const struct fly_meter *meter, enum fly_record_for
 /* The lines of one window, measured by that meter. */
 FLY_API int fly_record_window(const struct fly_meter *meter, const struct fly_measurement *measured,
                               enum fly_record_form form, char *text, size_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

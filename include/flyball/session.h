@@ -12,6 +12,10 @@
 #include <flyball/objective.h>
 #include <flyball/tuner.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * One submission of a recurring job, from inside the training program. It says which
  * batch size and power limit to use, and when to stop, from what was seen of the job
@@ -384,5 +388,9 @@ FLY_API int fly_session_carbon(const struct fly_session *session, struct fly_car
 
 /* FLY_EUSAGE without a size. */
 FLY_API int fly_session_status(const struct fly_session *session, struct fly_session_status *out_status);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

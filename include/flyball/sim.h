@@ -11,6 +11,10 @@
 #include <flyball/objective.h>
 #include <flyball/plugin.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * The simulator: recurring training jobs replayed from recorded traces, through the same decisions as live
  * jobs. Every call here does what the command `flyball sim` of that name does, and gives the same figures.
@@ -205,5 +209,9 @@ struct fly_sim_comparison {
 FLY_API int fly_sim_compare(const struct fly_sim_options *options,
                             const struct fly_sim_comparison *comparison, struct fly_sim_table **out_rows,
                             struct fly_error *out_error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -11,6 +11,10 @@
 #include <flyball/meter.h>
 #include <flyball/objective.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * Finds the best power limit, or the best ceiling on the GPU clock, while training
  * runs, and keeps it. Below, "limit" without a unit means either.
@@ -347,5 +351,9 @@ FLY_API int fly_tuner_point_profile(const struct fly_tuner *tuner, size_t place)
  * when the point was not measured here, and when the knob is the clock.
  */
 FLY_API double fly_tuner_enforced_w(const struct fly_tuner *tuner, size_t place);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

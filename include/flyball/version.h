@@ -4,6 +4,10 @@
 
 #include <flyball/export.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /*
  * Version of the headers a program was compiled with, and of the library it
  * runs with. Versions follow semver: before 1.0 a minor version may change
@@ -16,5 +20,9 @@
 
 /* The library's version as "major.minor.patch"; static storage. Thread-safe. */
 FLY_API const char *fly_version(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
