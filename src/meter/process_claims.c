@@ -20,6 +20,14 @@ static void note_first(void)
     first_unix_s = (double)clock_real.date(clock_real.state).ns * 1e-9;
 }
 
+void process_identity(struct identity *out_identity)
+{
+    char host[HOST_MAX] = "";
+
+    gethostname(host, sizeof host - 1);
+    identity_find((const char *const *)environ, host, out_identity);
+}
+
 void process_claims_take(const struct device_list *list, struct identity *out_identity,
                          struct claims *out_claims)
 {
@@ -34,7 +42,7 @@ void process_claims_take(const struct device_list *list, struct identity *out_id
     gethostname(host, sizeof host - 1);
     pthread_once(&first, note_first);
     options.start_unix_s = first_unix_s;
-    identity_find((const char *const *)environ, host, out_identity);
+    process_identity(out_identity);
     snprintf(below, sizeof below, "claims-%s", host);
     if (strchr(host, '/') == NULL &&
         user_directory_find(USER_STATE, below, "claims", last, sizeof last, NULL) == 0)

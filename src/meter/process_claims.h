@@ -4,6 +4,9 @@
 
 #include "meter/claim.h"
 
+/* Fills in which process of which job this one is, by its environment and the machine's name. */
+void process_identity(struct identity *out_identity);
+
 /*
  * Claims the devices for this process. Its identity and the place of the locks come from its
  * environment. All claims of a process belong to one job. `out_claims` borrows from the

@@ -6,6 +6,7 @@
 #include "cli/machine/machine_commands.h"
 #include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"
+#include "cli/options/output_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -207,17 +208,18 @@ static int record_into_file(struct record *record, struct fly_error *out_error)
     return code;
 }
 
-static int record_facts_of(const struct cli_call *call, struct fly_error *out_error)
+static int record_facts_of(const struct cli_call *call, const char *path, struct fly_error *out_error)
 {
     if (cli_source(call, "interval") == CLI_OPTION || cli_source(call, "duration") == CLI_OPTION)
         return cli_usage(call, out_error, "--facts is one moment; leave out --interval and --duration");
     if (cli_set(call, "replay"))
         return cli_usage(call, out_error, "--facts is of this machine; leave out --replay");
-    return record_facts(call, cli_operand(call, 0), out_error);
+    return record_facts(call, path, out_error);
 }
 
 static int record_run(const struct cli_call *call, struct fly_error *out_error)
 {
+    static char path[OUTPUT_PATH_MAX];
     struct record *record = NULL;
     int code;
 
@@ -226,13 +228,16 @@ static int record_run(const struct cli_call *call, struct fly_error *out_error)
                          "no file given; name the one that the recording is to be written to");
     if (!cli_flag(call, "facts") && cli_flag(call, "yes"))
         return cli_usage(call, out_error, "--yes is for --facts; leave it out");
+    code = output_path_expand(cli_operand(call, 0), path, out_error);
+    if (code < 0)
+        return code;
     if (cli_flag(call, "facts"))
-        return record_facts_of(call, out_error);
+        return record_facts_of(call, path, out_error);
     record = calloc(1, sizeof *record);
     if (record == NULL)
         return error_no_memory(out_error);
     record->call = call;
-    record->path = cli_operand(call, 0);
+    record->path = path;
     code = cli_open_devices(call, GPUS_ALL, &record->devices, NULL, out_error);
     if (code == 0) {
         code = record_into_file(record, out_error);
@@ -249,7 +254,7 @@ const struct cli_command cmd_record = {
         {"Reads every device again and again and writes what it says to FILE: the energy counter, power, "
          "temperature, use, throttling and clocks at every interval, limits and modes every second. What a "
          "device refuses is recorded as refused, with the driver's code. A file that is there already is not "
-         "touched.",
+         "touched; %t in its name is the rank, %j the job, %h the machine, %p the process.",
          "The option --replay of the other commands plays the file in place of all devices, at the pace at "
          "which it was recorded; a figure measured on it counts the interval of the recording into its "
          "uncertainty.",

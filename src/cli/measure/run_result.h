@@ -36,6 +36,7 @@ struct run_result {
     const struct run_carbon *carbon;     /* NULL: not asked for */
     const struct idle_boost *idle_boost; /* NULL: left as it is */
     const char *output;                  /* the path to which the document is written, or NULL */
+    const char *csv;                     /* the path of the file to which a line is added, or NULL */
 };
 
 /* Sums over the devices that this run counts. */

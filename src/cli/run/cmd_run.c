@@ -35,12 +35,16 @@ static const struct cli_option options[] = {
     {.name = "output",
      .type = CLI_TEXT,
      .placeholder = "FILE",
-     .help = "Write the report to this file as JSON.",
+     .help =
+         "Write the report to this file as JSON; %t in its name is the rank, %j the job, %h the machine, %p "
+         "the process. Where another run that has not ended writes it, a name beside it is taken.",
      .often = true},
     {.name = "csv",
      .type = CLI_TEXT,
      .placeholder = "FILE",
-     .help = "Add a line to this CSV file: start_time, window_name, elapsed_time and each GPU's energy."},
+     .help =
+         "Add a line to this CSV file: start_time, window_name, elapsed_time and each GPU's energy; %t, %j, "
+         "%h and %p as in --output."},
     {.name = "start-within",
      .type = CLI_REAL,
      .placeholder = "SECONDS",
@@ -82,6 +86,8 @@ struct run {
     struct run_job job;
     struct run_carbon carbon;
     struct idle_boost idle_boost;
+    struct run_paths paths;
+    struct child child;
 };
 
 /* Reports what became of the wish for no idle boost, if there was one; the devices are open. */
@@ -239,18 +245,15 @@ static void measure(const struct cli_call *call, struct child *child, char *cons
  * Reports lines that could not be added before the program starts; `meter` NULL: as far as can be
  * known without it.
  */
-static int check_csv(const struct cli_call *call, const struct fly_meter *meter, struct fly_error *out_error)
+static int check_csv(const struct run *run, const struct fly_meter *meter, struct fly_error *out_error)
 {
-    const char *csv = cli_text(call, "csv");
-
-    return csv != NULL ? run_csv_check(meter, csv, out_error) : 0;
+    return run->result.csv != NULL ? run_csv_check(meter, run->result.csv, out_error) : 0;
 }
 
 /* Runs a submission of a recurring job: as many programs as it takes, one report. */
 static int run_recurrence(const struct cli_call *call, char *const *arguments, struct run *run,
                           struct fly_error *out_error)
 {
-    static struct child child;
     int result;
 
     run_job_watch(&run->job);
@@ -258,7 +261,7 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
     result = metered_devices_open(call, &run->devices, out_error);
     if (result < 0)
         return result;
-    result = check_csv(call, run->devices.meter, out_error);
+    result = check_csv(run, run->devices.meter, out_error);
     if (result < 0) {
         metered_devices_close(&run->devices);
         return result;
@@ -269,7 +272,7 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
     run->job.begins = note_begin;
     run->job.ended = note_end;
     run->job.moment_data = run;
-    result = run_job_tries(&run->job, arguments, run->variable, run->devices.meter, &child, out_error);
+    result = run_job_tries(&run->job, arguments, run->variable, run->devices.meter, &run->child, out_error);
     end(run);
     run_carbon_end(&run->carbon);
     run->carbon.report = run->job.carbon_report;
@@ -277,88 +280,89 @@ static int run_recurrence(const struct cli_call *call, char *const *arguments, s
         leftovers_repair(call, &run->devices.list, LEFTOVERS_AFTER_GUARD);
     run->result.arguments = arguments;
     run->result.status = run->job.status;
-    run->result.signal = run->job.status == 0 ? 0 : child.signal;
+    run->result.signal = run->job.status == 0 ? 0 : run->child.signal;
     cli_exit_with(call, run->job.status);
-    if (result == 0 && child.exec_errno != 0)
-        program_say_not_run(call, arguments[0], child.exec_errno, child.status);
+    if (result == 0 && run->child.exec_errno != 0)
+        program_say_not_run(call, arguments[0], run->child.exec_errno, run->child.status);
     if (result == 0)
         run_report_emit(call, &run->result, run->devices.meter);
     metered_devices_close(&run->devices);
-    if (result == 0)
-        child_follow(&child);
     return result;
 }
 
-static void warn_of_output(const struct cli_call *call)
+/* Ends when the program has ended and the report is written. */
+static int run_measured(const struct cli_call *call, char *const *arguments, struct run *run,
+                        struct fly_error *out_error)
 {
-    const char *output = cli_text(call, "output");
-    struct fly_error error;
+    int result;
 
-    if (output != NULL && run_output_check(output, &error) < 0)
-        cli_warn(call, "there will be no report, and the program runs without: %s", error.text);
+    step_file_keep_low();
+    run->result = (struct run_result){.list = &run->devices.list,
+                                      .claims = &run->claims,
+                                      .identity = &run->identity,
+                                      .selection = run->devices.selection};
+    result = run_paths_name(call, &run->paths, &run->result, out_error);
+    if (result < 0)
+        return result;
+    if (cli_flag(call, "no-idle-boost"))
+        idle_boost_disable();
+    result = run_tune_read(call, &run->tune, out_error);
+    if (result < 0)
+        return result;
+    if (run->tune.wanted)
+        run->result.tune = &run->tune;
+    result = run_job_read(call, &run->job, out_error);
+    if (result == 0)
+        result = run_carbon_read(call, &run->carbon, out_error);
+    if (result == 0 && run->carbon.wanted)
+        run->result.carbon = &run->carbon;
+    if (result == 0 && run->job.wanted)
+        result = run_job_check_words(&run->job, arguments, out_error);
+    if (result == 0)
+        result = check_csv(run, NULL, out_error);
+    if (result == 0)
+        run_output_hold(call, &run->paths, &run->result);
+    if (result == 0 && run->job.wanted) {
+        run->result.job = &run->job;
+        result = run_recurrence(call, arguments, run, out_error);
+    }
+    if (result < 0 || run->job.wanted) {
+        run_carbon_free(&run->carbon);
+        run_job_free(&run->job);
+        return result;
+    }
+    run_tune_prepare(&run->tune);
+    result = child_fork(&run->child, arguments, cli_real(call, "start-within"), &run->devices.fault);
+    run_tune_forked(&run->tune);
+    if (result < 0) {
+        cli_warn(call, "nothing is measured: %s", run->devices.fault.text);
+        output_path_release(&run->paths.output);
+        return program_replace(call, arguments);
+    }
+    child_guard_begin(&run->child, never_opened);
+    result = metered_devices_open(call, &run->devices, out_error);
+    child_guard_end(&run->child);
+    if (result == 0)
+        result = check_csv(run, run->devices.meter, out_error);
+    if (result == 0)
+        measure(call, &run->child, arguments, run);
+    else
+        child_abandon(&run->child);
+    child_guard_begin(&run->child, "");
+    metered_devices_close(&run->devices);
+    child_guard_end(&run->child);
+    run_carbon_free(&run->carbon);
+    return result;
 }
 
 static int run_program(const struct cli_call *call, char *const *arguments, struct fly_error *out_error)
 {
     static struct run run;
-    struct child child;
-    int result;
+    int result = run_measured(call, arguments, &run, out_error);
 
-    step_file_keep_low();
-    run.result = (struct run_result){.list = &run.devices.list,
-                                     .claims = &run.claims,
-                                     .identity = &run.identity,
-                                     .selection = run.devices.selection,
-                                     .output = cli_text(call, "output")};
-    if (cli_flag(call, "no-idle-boost"))
-        idle_boost_disable();
-    result = run_tune_read(call, &run.tune, out_error);
-    if (result < 0)
-        return result;
-    if (run.tune.wanted)
-        run.result.tune = &run.tune;
-    result = run_job_read(call, &run.job, out_error);
+    output_path_release(&run.paths.output);
     if (result == 0)
-        result = run_carbon_read(call, &run.carbon, out_error);
-    if (result == 0 && run.carbon.wanted)
-        run.result.carbon = &run.carbon;
-    if (result == 0 && run.job.wanted)
-        result = run_job_check_words(&run.job, arguments, out_error);
-    if (result == 0)
-        result = check_csv(call, NULL, out_error);
-    if (result == 0)
-        warn_of_output(call);
-    if (result == 0 && run.job.wanted) {
-        run.result.job = &run.job;
-        result = run_recurrence(call, arguments, &run, out_error);
-    }
-    if (result < 0 || run.job.wanted) {
-        run_carbon_free(&run.carbon);
-        run_job_free(&run.job);
-        return result;
-    }
-    run_tune_prepare(&run.tune);
-    result = child_fork(&child, arguments, cli_real(call, "start-within"), &run.devices.fault);
-    run_tune_forked(&run.tune);
-    if (result < 0) {
-        cli_warn(call, "nothing is measured: %s", run.devices.fault.text);
-        return program_replace(call, arguments);
-    }
-    child_guard_begin(&child, never_opened);
-    result = metered_devices_open(call, &run.devices, out_error);
-    child_guard_end(&child);
-    if (result == 0)
-        result = check_csv(call, run.devices.meter, out_error);
-    if (result == 0)
-        measure(call, &child, arguments, &run);
-    else
-        child_abandon(&child);
-    child_guard_begin(&child, "");
-    metered_devices_close(&run.devices);
-    child_guard_end(&child);
-    run_carbon_free(&run.carbon);
-    if (result == 0)
-        child_follow(&child);
+        child_follow(&run.child);
     return result;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/error.h"
 #include "cli/frame/call.h"
@@ -36,9 +37,11 @@ static const struct quantities quantities = {"a device of a machine", QUANTITIES
 struct total {
     double energy_j, uncertainty_j;
     size_t devices, without_bound, unavailable;
+    int64_t ranks, missing_ranks; /* of the groups that know how many there are; -1: none does */
 };
 
-static const char no_figure[] = "no report has a figure";
+static const char no_figure[] = "no report has a figure",
+                  no_size[] = "no report states how many ranks there are";
 
 static void add_row(struct table *table, const struct tally_device *device)
 {
@@ -74,12 +77,22 @@ static void add_to_total(const struct tally_device *device, struct total *total)
     total->without_bound += device->without_bound;
 }
 
+static void add_group(const struct rank_group *group, struct total *total)
+{
+    if (group->missing < 0)
+        return;
+    total->ranks = (total->ranks < 0 ? 0 : total->ranks) + group->world_size;
+    total->missing_ranks = (total->missing_ranks < 0 ? 0 : total->missing_ranks) + group->missing;
+}
+
 static const struct shape_field total_rows[] = {
     {SHAPE_AT(total, energy_j), TOLD_NUMBER, TOLD_ELSE(no_figure)},
     {SHAPE_AT(total, uncertainty_j), TOLD_NUMBER, TOLD_ELSE(no_figure)},
     {SHAPE_AT(total, devices), TOLD_SIZE},
     {SHAPE_AT_AS("devices_without_bound", total, without_bound), TOLD_SIZE},
     {SHAPE_AT_AS("devices_unavailable", total, unavailable), TOLD_SIZE},
+    {SHAPE_AT(total, ranks), TOLD_I64, TOLD_ELSE(no_size)},
+    {SHAPE_AT(total, missing_ranks), TOLD_I64, TOLD_ELSE(no_size)},
 };
 static const struct shape total_shape = {SHAPE_OF(total, total_rows)};
 
@@ -92,20 +105,46 @@ static json_t *total_value(const struct total *total)
     return shape_tell(&total_shape, &told);
 }
 
+/* ---- ranks ---- */
+
+static const struct shape_field group_rows[] = {
+    {SHAPE_AT(rank_group, job), TOLD_TEXT},
+    {SHAPE_AT(rank_group, step), TOLD_TEXT},
+    {SHAPE_AT_AS("ranked_by", rank_group, ranked), TOLD_TEXT},
+    {SHAPE_AT(rank_group, world_size), TOLD_I32, TOLD_ELSE(no_size)},
+    {SHAPE_AT(rank_group, reported), TOLD_I32},
+    {SHAPE_AT(rank_group, missing), TOLD_I32, TOLD_ELSE(no_size)},
+    {SHAPE_AT_AS("missing_ranks", rank_group, which), TOLD_CHARS(rank_group, which)},
+};
+static const struct shape group_shape = {SHAPE_OF(rank_group, group_rows)};
+
+static void note_missing(const struct cli_call *call, const struct rank_group *group)
+{
+    if (group->missing > 0)
+        cli_warn(call,
+                 "%d of %d ranks of job '%s' have no report here (%s); what only they measured is missing "
+                 "from the sum; with 'flyball run --output run-%%t.json' each writes a file of its own",
+                 group->missing, group->world_size, group->job, group->which);
+}
+
 static int emit_total(const struct cli_call *call, const struct run_reports *reports,
                       const struct total *total, struct fly_error *out_error)
 {
-    char energy[AMOUNT_MAX];
-    char text[4 * AMOUNT_MAX];
+    char energy[AMOUNT_MAX], missing[2 * AMOUNT_MAX] = "";
+    char text[8 * AMOUNT_MAX];
 
     if (cli_format(call) != TABLE_FORMAT_TABLE)
         return 0;
+    if (total->missing_ranks > 0)
+        snprintf(missing, sizeof missing, "; %lld of %lld ranks are missing", (long long)total->missing_ranks,
+                 (long long)total->ranks);
     if (total->devices == 0)
-        snprintf(text, sizeof text, "\nno energy is known, of %zu reports\n", reports->count);
+        snprintf(text, sizeof text, "\nno energy is known, of %zu reports%s\n", reports->count, missing);
     else
-        snprintf(text, sizeof text, "\n%s of %zu devices%s, in %zu reports\n",
+        snprintf(text, sizeof text, "\n%s of %zu devices%s, in %zu reports%s\n",
                  amount_energy(total->energy_j, total->uncertainty_j, amount_plus_minus(), energy),
-                 total->devices, total->without_bound > 0 ? ", some without a bound" : "", reports->count);
+                 total->devices, total->without_bound > 0 ? ", some without a bound" : "", reports->count,
+                 missing);
     return cli_emit_text(call, text, out_error);
 }
 
@@ -132,10 +171,10 @@ static void put_notes(const struct cli_call *call, const struct run_reports *rep
 }
 
 static int emit(const struct cli_call *call, const struct run_reports *reports, const struct tally *tally,
-                struct fly_error *out_error)
+                const struct rank_group *groups, size_t group_count, struct fly_error *out_error)
 {
     struct table *table = table_new("flyball.tally/1", columns, quantities.count);
-    struct total total = {0};
+    struct total total = {.ranks = -1, .missing_ranks = -1};
     int result;
 
     for (size_t i = 0; i < tally->count; i++) {
@@ -144,7 +183,10 @@ static int emit(const struct cli_call *call, const struct run_reports *reports, 
     }
     table_member(table, "reports", json_integer((json_int_t)reports->count));
     table_member(table, "jobs", shape_tell_texts((const char *const *)reports->jobs, reports->job_count));
+    for (size_t i = 0; i < group_count; i++)
+        add_group(&groups[i], &total);
     table_member(table, "total", total_value(&total));
+    table_member(table, "ranks", shape_tell_list(&group_shape, groups, group_count));
     result = cli_emit_table(call, table, out_error);
     if (result == 0)
         result = emit_total(call, reports, &total, out_error);
@@ -176,20 +218,27 @@ static int read_all(const struct cli_call *call, struct run_reports *reports, st
 static int tally_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct run_reports reports;
+    struct rank_group *groups = NULL;
     struct tally tally;
+    size_t count;
     int result;
 
     if (cli_operand_count(call) == 0)
         return cli_usage(call, out_error, "no report named");
     run_reports_init(&reports);
     result = read_all(call, &reports, out_error);
+    if (result == 0 && ranks_group(reports.ranks, reports.rank_count, &groups, &count) < 0)
+        result = error_no_memory(out_error);
     if (result == 0)
         result = tally_make(reports.windows, reports.window_count, &tally, out_error);
     if (result == 0) {
-        result = emit(call, &reports, &tally, out_error);
+        result = emit(call, &reports, &tally, groups, count, out_error);
         put_notes(call, &reports, &tally);
+        for (size_t i = 0; i < count; i++)
+            note_missing(call, &groups[i]);
         tally_deinit(&tally);
     }
+    free(groups);
     run_reports_deinit(&reports);
     return result;
 }
@@ -205,7 +254,10 @@ const struct cli_command cmd_tally = {
          "of these the longer ones; a window adds only the time outside of those before it, at its mean "
          "power, and by as much as that adds the uncertainty grows. Moments are dates of a node's clock.",
          "Uncertainties add up, since the errors of sensors may have one cause. The error of the boards' "
-         "sensors themselves is not included; a report names it."},
+         "sensors themselves is not included; a report names it.",
+         "Reports name the rank of their process and how many there are, as its scheduler or launcher says. "
+         "Ranks without a report are counted and named, since devices that only they measured are in no "
+         "sum."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .operands = "FILE...",

@@ -37,6 +37,31 @@ int run_output_check(const char *path, struct fly_error *out_error)
     return result;
 }
 
+int run_paths_name(const struct cli_call *call, struct run_paths *out_paths, struct run_result *result,
+                   struct fly_error *out_error)
+{
+    const char *output = cli_text(call, "output"), *csv = cli_text(call, "csv");
+    int code = output != NULL ? output_path_expand(output, out_paths->output.path, out_error) : 0;
+
+    out_paths->output.lock = -1;
+    if (code == 0 && csv != NULL)
+        code = output_path_expand(csv, out_paths->csv, out_error);
+    result->output = output != NULL ? out_paths->output.path : NULL;
+    result->csv = csv != NULL ? out_paths->csv : NULL;
+    return code;
+}
+
+void run_output_hold(const struct cli_call *call, struct run_paths *paths, const struct run_result *result)
+{
+    struct fly_error error;
+
+    if (result->output == NULL)
+        return;
+    output_path_hold(call, &paths->output);
+    if (run_output_check(paths->output.path, &error) < 0)
+        cli_warn(call, "there will be no report, and the program runs without: %s", error.text);
+}
+
 int run_output_write(const struct run_result *result, const char *path, struct fly_error *out_error)
 {
     return table_save_json(run_report_json(result), path, out_error);

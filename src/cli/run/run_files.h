@@ -3,11 +3,24 @@
 #define FLYBALL_CLI_RUN_RUN_FILES_H
 
 #include "cli/measure/run_result.h"
+#include "cli/options/output_path.h"
 
 /*
  * The files of `flyball run`. Errors name the file: FLY_EWRITE, FLY_EPERM, FLY_ENOTFOUND,
  * FLY_EDATA, FLY_ENOMEM.
  */
+
+struct run_paths {
+    struct output_path output;
+    char csv[OUTPUT_PATH_MAX];
+};
+
+/* Fills in the paths, and those of the result, by --output and --csv. */
+int run_paths_name(const struct cli_call *call, struct run_paths *out_paths, struct run_result *result,
+                   struct fly_error *out_error);
+
+/* Keeps other runs from the report's path, and warns if it cannot be written. */
+void run_output_hold(const struct cli_call *call, struct run_paths *paths, const struct run_result *result);
 
 /*
  * Checks whether a report could be written there now, so that the user learns of a problem before

@@ -39,8 +39,7 @@ static void put_report(const struct cli_call *call, const struct run_result *res
 
 void run_report_emit(const struct cli_call *call, struct run_result *result, const struct fly_meter *meter)
 {
-    const char *output = cli_text(call, "output");
-    const char *csv = cli_text(call, "csv");
+    const char *output = result->output, *csv = result->csv;
     struct fly_error error;
     struct buffer text;
 

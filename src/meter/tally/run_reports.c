@@ -38,13 +38,20 @@ static const struct shape_field device_rows[] = {
 static const struct shape device_shape = {SHAPE_OF(device_row, device_rows)};
 
 struct about {
-    const char *id, *node;
+    const char *id, *node, *step, *ranked;
+    int32_t rank, world_size;
 };
+static const struct about about_defaults = {.step = "", .ranked = "", .rank = -1, .world_size = -1};
+#define IS_SAID .need = SHAPE_OPTIONAL, .null = SHAPE_AS_DEFAULT
 static const struct shape_field about_rows[] = {
     {SHAPE_AT(about, id), IS_NAME},
     {SHAPE_AT(about, node), IS_NAME},
+    {SHAPE_AT(about, step), SHAPE_IS_TEXT(UINT32_MAX), IS_SAID},
+    {SHAPE_AT_AS("ranked_by", about, ranked), SHAPE_IS_TEXT(UINT32_MAX), IS_SAID},
+    {SHAPE_AT(about, rank), .kind = SHAPE_I32, .most = INT32_MAX / 2, IS_SAID},
+    {SHAPE_AT(about, world_size), .kind = SHAPE_I32, .most = INT32_MAX / 2, IS_SAID},
 };
-static const struct shape about_shape = {SHAPE_OF(about, about_rows)};
+static const struct shape about_shape = {SHAPE_OF(about, about_rows), .defaults = &about_defaults};
 
 struct report {
     uint32_t schema;
@@ -95,6 +102,7 @@ void run_reports_deinit(struct run_reports *reports)
     for (size_t i = 0; i < reports->count; i++)
         json_decref(reports->documents[i]);
     free(reports->documents);
+    free(reports->ranks);
     free(reports->windows);
     run_reports_init(reports);
 }
@@ -137,6 +145,7 @@ static bool grow(struct run_reports *reports, size_t windows)
 {
     size_t count = reports->window_count + windows;
     struct tally_window *more = realloc(reports->windows, (count + 1) * sizeof *more);
+    struct run_rank *ranks;
     json_t **documents;
 
     if (more == NULL)
@@ -146,6 +155,10 @@ static bool grow(struct run_reports *reports, size_t windows)
     if (documents == NULL)
         return false;
     reports->documents = documents;
+    ranks = realloc(reports->ranks, (reports->count + 1) * sizeof *ranks);
+    if (ranks == NULL)
+        return false;
+    reports->ranks = ranks;
     return true;
 }
 
@@ -174,6 +187,9 @@ static int take_report(const struct reading_of *reading, struct run_reports *rep
         reports->emulated += report->devices[i].emulated;
     }
     note_job(reports, report->job.id);
+    if (report->job.rank >= 0)
+        reports->ranks[reports->rank_count++] = (struct run_rank){
+            report->job.id, report->job.step, report->job.ranked, report->job.rank, report->job.world_size};
     reports->documents[reports->count++] = json_incref(reading->document);
     return 0;
 }

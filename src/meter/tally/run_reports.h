@@ -7,6 +7,7 @@
 
 #include <flyball/error.h>
 
+#include "meter/tally/ranks.h"
 #include "meter/tally/tally.h"
 
 /*
@@ -29,8 +30,10 @@ struct run_reports {
     size_t count;
     const char *jobs[RUN_JOBS_MAX]; /* the first jobs found, each once */
     size_t job_count;               /* number of `jobs`; RUN_JOBS_MAX: there may be more */
-    size_t emulated;                /* windows on emulated devices */
-    size_t passed_over;             /* reports of other jobs, left out */
+    struct run_rank *ranks;         /* owned; of those reports that know theirs; texts in the documents */
+    size_t rank_count;
+    size_t emulated;    /* windows on emulated devices */
+    size_t passed_over; /* reports of other jobs, left out */
 };
 
 void run_reports_init(struct run_reports *reports);
