@@ -59,7 +59,7 @@ bool output_pass_on(int stream, const char *bytes, size_t length)
 }
 
 /* Passes on one piece, if there is one. Returns false at the end. */
-static bool pass_piece(struct output_shared *shared, int source, int stream)
+static bool pass_piece(struct output_shared *shared, int source, int stream, int copy)
 {
     ssize_t count;
     bool goes_on;
@@ -69,6 +69,8 @@ static bool pass_piece(struct output_shared *shared, int source, int stream)
     goes_on = count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
     if (count > 0) {
         memory_words_take(&shared->words, shared->piece, (size_t)count, &shared->seen);
+        if (copy >= 0)
+            (void)output_pass_on(copy, shared->piece, (size_t)count);
         goes_on = output_pass_on(stream, shared->piece, (size_t)count);
         atomic_store(&shared->hung_up, !goes_on);
     }
@@ -94,22 +96,25 @@ static void follow_size(int number)
  * Closes all other descriptors: this process's locks, and pipes whose end tells others of its
  * end, must not stay open in the helper.
  */
-static void keep_only(int source, int stream)
+static void keep_only(int source, int stream, int copy)
 {
+    int high = copy >= 0 ? fcntl(copy, F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1;
+
     if (dup2(stream, STDOUT_FILENO) < 0 || dup2(source, STDIN_FILENO) < 0)
         _exit(1);
-    close(STDERR_FILENO);
+    if (high < 0 || dup2(high, STDERR_FILENO) < 0)
+        close(STDERR_FILENO);
     (void)syscall(SYS_close_range, (unsigned)STDERR_FILENO + 1, ~0u, 0);
 }
 
-_Noreturn static void help(struct output_shared *shared, int source, int stream, bool terminal)
+_Noreturn static void help(struct output_shared *shared, int source, int stream, int copy, bool terminal)
 {
     struct sigaction action = {.sa_handler = follow_size, .sa_flags = SA_RESTART};
     struct pollfd ready = {.fd = STDIN_FILENO, .events = POLLIN};
     sigset_t signals;
 
     sigfillset(&signals);
-    keep_only(source, stream);
+    keep_only(source, stream, copy);
     prctl(PR_SET_NAME, "output");
     if (terminal) {
         size_from = STDOUT_FILENO;
@@ -120,7 +125,7 @@ _Noreturn static void help(struct output_shared *shared, int source, int stream,
     sigprocmask(SIG_SETMASK, &signals, NULL);
     do {
         (void)poll(&ready, 1, -1);
-    } while (pass_piece(shared, STDIN_FILENO, STDOUT_FILENO));
+    } while (pass_piece(shared, STDIN_FILENO, STDOUT_FILENO, copy >= 0 ? STDERR_FILENO : -1));
     _exit(0);
 }
 
@@ -139,7 +144,7 @@ static bool start_helper(struct output_stream *stream)
 
         if (helper == 0) {
             close(stream->program_end);
-            help(stream->shared, stream->source, stream->stream, stream->terminal);
+            help(stream->shared, stream->source, stream->stream, stream->copy, stream->terminal);
         }
         atomic_store(&stream->shared->helper, helper);
         _exit(helper > 0 ? 0 : 1);
@@ -258,7 +263,8 @@ static bool is_same(const struct stat *one, const struct stat *other)
     return one->st_dev == other->st_dev && one->st_ino == other->st_ino && one->st_rdev == other->st_rdev;
 }
 
-void output_watch_begin(struct output_watch *watch, const regex_t *told, const bool watched[OUTPUT_STREAMS])
+void output_watch_begin(struct output_watch *watch, const regex_t *told, const bool watched[OUTPUT_STREAMS],
+                        int error_copy)
 {
     struct stat status[OUTPUT_STREAMS];
 
@@ -266,14 +272,18 @@ void output_watch_begin(struct output_watch *watch, const regex_t *told, const b
     for (int i = 0; i < OUTPUT_STREAMS; i++) {
         struct output_stream *stream = &watch->streams[i];
 
-        *stream = (struct output_stream){
-            .stream = STDOUT_FILENO + i, .program_end = -1, .saved = -1, .source = -1, .life = -1};
+        *stream = (struct output_stream){.stream = STDOUT_FILENO + i,
+                                         .program_end = -1,
+                                         .saved = -1,
+                                         .source = -1,
+                                         .life = -1,
+                                         .copy = i > 0 ? error_copy : -1};
         if (!watched[i] || fstat(stream->stream, &status[i]) < 0 ||
             (fcntl(stream->stream, F_GETFL) & O_ACCMODE) == O_RDONLY)
             continue;
         if (i > 0 && watch->streams[0].how != OUTPUT_ALONE && is_same(&status[0], &status[i]))
             stream->how = OUTPUT_WITH_FIRST;
-        else if (!S_ISREG(status[i].st_mode) || !begin_file(stream))
+        else if (stream->copy >= 0 || !S_ISREG(status[i].st_mode) || !begin_file(stream))
             begin_passed(stream, told);
     }
 }
@@ -348,7 +358,8 @@ static void tend(struct output_stream *stream)
     if (stream->how != OUTPUT_PASSED || !is_gone(stream))
         return;
     while (!atomic_load(&stream->shared->hung_up) && poll(&ready, 1, 0) > 0 &&
-           (ready.revents & POLLIN) != 0 && pass_piece(stream->shared, stream->source, stream->stream))
+           (ready.revents & POLLIN) != 0 &&
+           pass_piece(stream->shared, stream->source, stream->stream, stream->copy))
         ;
     /* As without this watch, the program learns of it when it writes. */
     if (atomic_load(&stream->shared->hung_up))
@@ -405,6 +416,8 @@ static void look_at(struct output_stream *stream, const regex_t *told, struct me
         read_file(stream, told, &seen);
     if (stream->how == OUTPUT_PASSED) {
         drain(stream);
+        if (stream->copy >= 0)
+            return;
         memory_words_end(&stream->shared->words, &stream->shared->seen);
         seen = stream->shared->seen;
     }

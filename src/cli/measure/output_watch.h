@@ -43,6 +43,7 @@ struct output_watch {
         int stream;
         int program_end, saved; /* -1: none */
         int source;             /* of the bytes to pass on, or the file; -1: none */
+        int copy;               /* where all bytes go too; -1: nowhere */
         bool terminal;
         int life;                     /* of the helper, by pidfd_open; -1: not known, or it has ended */
         off_t from;                   /* of a file: where to start looking */
@@ -59,8 +60,13 @@ struct output_watch {
  */
 bool output_pass_on(int stream, const char *bytes, size_t length);
 
-/* `watched`: standard output and standard error. */
-void output_watch_begin(struct output_watch *watch, const regex_t *told, const bool watched[OUTPUT_STREAMS]);
+/*
+ * `watched`: standard output and standard error. `error_copy`: descriptor to which standard error is written
+ * as well, or -1; then it is also passed on if it is a file, and its words about memory are left to whoever
+ * reads the copy. Borrowed.
+ */
+void output_watch_begin(struct output_watch *watch, const regex_t *told, const bool watched[OUTPUT_STREAMS],
+                        int error_copy);
 void output_watch_put(struct output_watch *watch);
 void output_watch_take_back(struct output_watch *watch);
 

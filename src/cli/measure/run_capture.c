@@ -79,6 +79,11 @@ static void look_at(struct run_capture *capture, const char *bytes, size_t count
                     void *state)
 {
     for (size_t i = 0; i < count; i++) {
+        if (capture->returned && bytes[i] != '\n' && bytes[i] != '\r')
+            capture->length = 0;
+        capture->returned = capture->stream < 0 && bytes[i] == '\r';
+        if (capture->returned)
+            continue;
         if (bytes[i] == '\n' || bytes[i] == '\r') {
             if (capture->length > 0)
                 end_line(capture, look, state);
@@ -86,6 +91,16 @@ static void look_at(struct run_capture *capture, const char *bytes, size_t count
             capture->line[capture->length++] = bytes[i];
         }
     }
+}
+
+/* Gives back the memory of what nobody needs any more. */
+static void free_written(struct run_capture *capture)
+{
+    if (capture->written_to - capture->freed_to < FREE_EVERY)
+        return;
+    (void)fallocate(capture->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, capture->freed_to,
+                    capture->written_to - capture->freed_to);
+    capture->freed_to = capture->written_to;
 }
 
 /*
@@ -108,11 +123,7 @@ static bool pass_on(struct run_capture *capture, bool patience)
         return false;
     (void)output_pass_on(capture->stream, bytes, (size_t)count);
     capture->written_to += count;
-    if (capture->written_to - capture->freed_to >= FREE_EVERY) {
-        (void)fallocate(capture->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, capture->freed_to,
-                        capture->written_to - capture->freed_to);
-        capture->freed_to = capture->written_to;
-    }
+    free_written(capture);
     return true;
 }
 
@@ -125,6 +136,10 @@ static bool look_on(struct run_capture *capture, capture_look *look, void *state
     if (count <= 0)
         return false;
     capture->read_to += count;
+    if (capture->stream < 0) {
+        capture->written_to = capture->read_to;
+        free_written(capture);
+    }
     look_at(capture, bytes, (size_t)count, look, state);
     return true;
 }
@@ -153,7 +168,7 @@ void capture_end(struct run_capture *capture, capture_look *look, void *state)
 {
     while (capture_pass(capture, look, state))
         ;
-    if (capture->open && capture->length > 0)
+    if (capture->open && capture->length > 0 && !capture->returned)
         end_line(capture, look, state);
 }
 

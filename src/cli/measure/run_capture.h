@@ -24,15 +24,19 @@
  *
  * As with step lines, the program's end is a file in memory: writing to it never waits or fails,
  * whatever becomes of this process. The program can see that it is no terminal.
+ *
+ * With stream -1 it only looks, at what somebody else writes to program_end; lines that a carriage
+ * return ends, as progress bars draw them again and again, are then passed over.
  */
 enum { CAPTURE_LINE_MAX = 4096, CAPTURE_BYTES_MAX = 1 << 16 };
 
 struct run_capture {
-    int stream;                           /* of this process */
+    int stream;                           /* of this process; -1: none */
     int file, program_end, notice, saved; /* -1: none */
     off_t read_to, written_to, freed_to;
     char line[CAPTURE_LINE_MAX + 1];
     size_t length; /* bytes beyond the line's maximum are not looked at */
+    bool returned; /* with stream -1: a carriage return came last */
     bool open;
 };
 

@@ -100,8 +100,12 @@ void run_job_take_grid(struct run_job *job, const struct run_carbon *carbon)
 void run_job_watch(struct run_job *job)
 {
     const bool watched[OUTPUT_STREAMS] = {!job->has_metric, true};
+    struct fly_error error;
 
-    output_watch_begin(&job->watch, job->has_oom ? &job->oom : NULL, watched);
+    job->errors = (struct run_capture){.program_end = -1};
+    if (job->has_metric && capture_open(&job->errors, -1, &error) < 0)
+        put_off(job, error.text);
+    output_watch_begin(&job->watch, job->has_oom ? &job->oom : NULL, watched, job->errors.program_end);
 }
 
 void run_job_reserve(struct run_job *job)
@@ -295,6 +299,7 @@ int run_job_tries(struct run_job *job, char *const *arguments, const char *varia
     session_close(job->session, end, &job->kept);
     job->session = NULL;
     output_watch_close(&job->watch);
+    capture_close(&job->errors);
     if (job->kept.text[0] == '\0' && note != NULL)
         snprintf(job->kept.text, sizeof job->kept.text, "%s", note);
     return code;

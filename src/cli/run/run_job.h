@@ -97,11 +97,12 @@ struct run_job {
     const char *metric_name; /* that the hook reports; borrowed; NULL: none */
     bool no_hook;
     struct python_hook hook;
-    struct step_hook seen;      /* what the hook in the newest try's Pythons said */
-    struct run_capture capture; /* of standard output, with a pattern for metrics */
-    int events;                 /* readable if one of these is, or if the log answers; -1: none */
-    struct output_watch watch;  /* of the streams that are not captured */
-    const char *root;           /* path of the machine's files, for tests; "" */
+    struct step_hook seen; /* what the hook in the newest try's Pythons said */
+    /* Of standard output and a copy of standard error, with a pattern for metrics. */
+    struct run_capture capture, errors;
+    int events;                /* readable if one of these is, or if the log answers; -1: none */
+    struct output_watch watch; /* of the streams that are not captured */
+    const char *root;          /* path of the machine's files, for tests; "" */
     struct host_memory memory;
     struct mono_time looked;        /* when these two were last looked at */
     run_job_moment *begins, *ended; /* called at a program's start and after its end; NULL: not called */
@@ -113,7 +114,9 @@ struct run_job {
     bool all_epochs;   /* it has done all its epochs, and should end by itself */
     bool oom_seen;     /* the program reported it in a line to us */
     off_t missed_to;   /* steps up to here in the file were over before they were heard of */
-    struct memory_words captured;
+    struct memory_words captured[OUTPUT_STREAMS];
+    uint64_t output_lines;   /* that were looked at */
+    int metric_stream;       /* where the pattern matched first: its other matches count; -1: nowhere yet */
     struct memory_seen said; /* in captured output, since the last report */
     bool zero_based;         /* its first report was of epoch 0 */
     bool reported;
@@ -219,8 +222,9 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
     {.name = "seed", .type = CLI_INTEGER, .placeholder = "N", .minimum = 0, .maximum = UINT32_MAX, \
      .default_text = "1", .help = "With --job: {seed} is this plus the trial's number."}, \
     {.name = "metric-regex", .type = CLI_TEXT, .placeholder = "REGEX", \
-     .help = "With --job: lines of standard output that tell of an epoch: an extended regular expression whose " \
-             "group is the metric, or whose two groups are epoch and metric."}, \
+     .help = "With --job: lines of standard output or standard error that tell of an epoch: an extended regular " \
+             "expression whose group is the metric, or whose two groups are epoch and metric. Lines of the stream " \
+             "where it matches first count."}, \
     {.name = "metric-name", .often = true, .type = CLI_TEXT, .placeholder = "NAME", \
      .help = "With --job: the metric that a Trainer of Hugging Face's or of Lightning's logs under this name, as in " \
              "eval_accuracy or val_acc; the start-up module for Python reports it."}, \

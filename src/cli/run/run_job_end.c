@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds how a try ended: by the session, by the program, for lack of memory, or because we ended it. */
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +10,8 @@
 #include "cli/run/run_job.h"
 
 enum { SIGNAL_STATUS = 128 };
+
+#define UNMATCHED "none of the %" PRIu64 " lines of its output and errors matches --metric-regex '%.160s'"
 
 static void cause(struct run_job_try *attempt, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -29,6 +32,12 @@ static void explain_failure(const struct child *child, struct run_job_try *attem
         cause(attempt, "signal %d", child->signal);
     else
         cause(attempt, "exit status %d", child->status);
+}
+
+/* Whether the pattern for metrics was looked for and never found. */
+static bool is_unmatched(const struct run_job *job)
+{
+    return job->has_metric && job->metric_stream < 0 && !job->reported;
 }
 
 static bool fails(const struct child *child)
@@ -133,6 +142,15 @@ static enum run_job_end end_of_session(struct run_job *job, const struct child *
     return excludes(memory) ? RUN_JOB_OUT_OF_MEMORY : RUN_JOB_CRASHED;
 }
 
+/* A failure may be why nothing matched, or a pattern that never would have. */
+static void add_unmatched(const struct run_job *job, struct run_job_try *attempt)
+{
+    size_t length = strlen(attempt->cause);
+
+    snprintf(attempt->cause + length, sizeof attempt->cause - length, "; " UNMATCHED, job->output_lines,
+             cli_text(job->call, "metric-regex"));
+}
+
 /* Finds the end from what the program did. */
 static enum run_job_end end_of_program(struct run_job *job, const struct child *child,
                                        struct run_job_try *attempt)
@@ -142,6 +160,8 @@ static enum run_job_end end_of_program(struct run_job *job, const struct child *
     enum memory_kind memory = find_memory(job, child, &words);
 
     explain_memory(child, memory, words, attempt);
+    if (child->status != 0 && is_unmatched(job))
+        add_unmatched(job, attempt);
     if (excludes(memory) || (session->failed && job->oom_seen)) {
         session_fail(session, TRIAL_OUT_OF_MEMORY, attempt->cause);
         return RUN_JOB_OUT_OF_MEMORY;
@@ -153,6 +173,11 @@ static enum run_job_end end_of_program(struct run_job *job, const struct child *
         return RUN_JOB_CRASHED;
     }
     attempt->cause[0] = '\0';
+    if (is_unmatched(job)) {
+        cause(attempt, UNMATCHED, job->output_lines, cli_text(job->call, "metric-regex"));
+        session_leave(session, attempt->cause);
+        return RUN_JOB_SILENT;
+    }
     if (!job->reported) {
         cause(attempt, "it reported no epoch; a line 'epoch 1 metric 0.5' for each, written to the file in "
                        "FLYBALL_STEPS, --metric-name or --metric-regex, is what is learnt from; inside a "

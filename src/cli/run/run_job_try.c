@@ -183,35 +183,49 @@ static bool read_group(const char *line, const regmatch_t *match, double *out_va
     return number_parse_double(text, out_value);
 }
 
-static void look_for_metric(struct run_job *job, const char *line)
+static void look_for_metric(struct run_job *job, const char *line, int stream)
 {
     regmatch_t matches[3];
     double epoch = (double)job->session->epoch_newest + (job->zero_based ? 0.0 : 1.0), metric;
     size_t groups = job->metric.re_nsub;
 
+    if (job->metric_stream >= 0 && job->metric_stream != stream)
+        return;
     if (regexec(&job->metric, line, 3, matches, 0) != 0 || !read_group(line, &matches[groups], &metric))
         return;
     if (groups == 2 && (!read_group(line, &matches[1], &epoch) || !(epoch >= 0.0 && epoch < UINT32_MAX)))
         return;
+    job->metric_stream = stream;
     fly_session_evaluation_begin(job->session);
     report(job, (uint32_t)epoch, metric);
 }
 
+static void look_at(struct run_job *job, const char *line, int stream)
+{
+    job->captured[stream].told = job->has_oom ? &job->oom : NULL;
+    memory_words_line(&job->captured[stream], line, &job->said);
+    job->output_lines++;
+    look_for_metric(job, line, stream);
+}
+
 static void look_at_output(void *state, const char *line)
 {
-    struct run_job *job = state;
+    look_at(state, line, 0);
+}
 
-    job->captured.told = job->has_oom ? &job->oom : NULL;
-    memory_words_line(&job->captured, line, &job->said);
-    look_for_metric(job, line);
+static void look_at_errors(void *state, const char *line)
+{
+    look_at(state, line, 1);
 }
 
 static bool pass_output(struct run_job *job)
 {
     bool again = true;
 
-    for (int n = 0; n < PIECES_AT_ONCE && again; n++)
+    for (int n = 0; n < PIECES_AT_ONCE && again; n++) {
         again = capture_pass(&job->capture, look_at_output, job);
+        again |= capture_pass(&job->errors, look_at_errors, job);
+    }
     return again;
 }
 
@@ -222,8 +236,9 @@ static bool pass_output(struct run_job *job)
 static int watch_all(struct run_job *job)
 {
     int answers = job->session->post != NULL ? post_fd(job->session->post) : -1;
-    const int sources[] = {step_lines_fd(&job->lines), capture_fd(&job->capture), answers};
-    const bool needed[] = {job->lines.file.file >= 0, job->capture.open, answers >= 0};
+    const int sources[] = {step_lines_fd(&job->lines), capture_fd(&job->capture), capture_fd(&job->errors),
+                           answers};
+    const bool needed[] = {job->lines.file.file >= 0, job->capture.open, job->errors.open, answers >= 0};
     int events = epoll_create1(EPOLL_CLOEXEC);
 
     for (size_t i = 0; events >= 0 && i < sizeof sources / sizeof sources[0]; i++) {
@@ -270,6 +285,7 @@ static void keep_what_counts(struct memory_seen *said)
 {
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
         said->count[kind] = memory_seen_since(said, (enum memory_kind)kind, 0);
+    memset(said->withdrawn, 0, sizeof said->withdrawn);
 }
 
 /* What the program said at its very end belongs to that moment, and so does what the try took. */
@@ -284,6 +300,8 @@ static void take_rest(struct run_job *job)
     capture_end(&job->capture, look_at_output, job);
     keep_what_counts(&job->said);
     output_watch_end(&job->watch, &job->said);
+    capture_end(&job->errors, look_at_errors, job);
+    keep_what_counts(&job->said);
     session_settle(job->session);
     capture_flush(&job->capture);
 }
@@ -311,7 +329,9 @@ void run_job_follow(struct run_job *job, struct child *child)
     job->metric_now = NAN;
     job->missed_to = 0;
     job->said = (struct memory_seen){.count = {0}};
-    job->captured = (struct memory_words){.told = NULL};
+    memset(job->captured, 0, sizeof job->captured);
+    job->output_lines = 0;
+    job->metric_stream = -1;
     job->memory = (struct host_memory){.root = job->root};
     job->looked = mono_now();
     host_memory_look(&job->memory, child->pid);
