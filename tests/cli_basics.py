@@ -212,6 +212,29 @@ def test_config_files():
         shutil.rmtree(HOME / ".config")
 
 
+def test_homes_that_are_not_there():
+    """A home that this user may not enter, or none, is as one without files: no command fails by it."""
+    closed = HOME / "closed"
+    closed.mkdir(exist_ok=True)
+    closed.chmod(0)
+    commands = [(("version",), 0), (("config", "show"), 0), (("job", "list"), 0), (("report",), 0), (("carbon", "report", "--list"), 0),
+                (("devices",), 0), (("run", "--", "true"), 0), (("job", "show", "digits"), 66), (("carbon", "report"), 66)]
+    # Root may enter every home, but for the capabilities by which it does.
+    rights = "-dac_override,-dac_read_search"
+    as_user = [] if os.geteuid() else ["setpriv", f"--bounding-set={rights}", f"--inh-caps={rights}"]
+    try:
+        for home in (str(closed), str(closed / "below"), "/nonexistent", "/dev/null", "", None):
+            environment = {name: value for name, value in CLEAN.items() if name != "HOME"} | ({} if home is None else {"HOME": home})
+            for command, status in commands:
+                result = tap.run([*as_user, FLYBALL, *command], env=environment, cwd=HOME)
+                tap.equal(result.returncode, status, f"HOME={home} {command}: {result.stderr}")
+        # Nor is a working directory.
+        result = tap.run(["sh", "-c", 'chmod 700 "$0" && cd "$0" && chmod 0 . && exec "$@"', str(closed), *as_user, FLYBALL, "config", "show"], env=CLEAN)
+        tap.equal(result.returncode, 0, result.stderr)
+    finally:
+        closed.chmod(0o700)
+
+
 def test_strangers_settings():
     """A working directory's file brings neither code nor an address that a token is sent to."""
     listener = socket.create_server(("127.0.0.1", 0))

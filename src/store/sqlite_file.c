@@ -55,8 +55,10 @@ static int find_standard(char path[PATH_MAX], bool existing, struct fly_error *o
 {
     int cause, code = user_directory_find(USER_STATE, standard_name, "the store", path, PATH_MAX, out_error);
 
-    if (code < 0 || existing)
+    if (code < 0)
         return code;
+    if (existing)
+        return user_directory_is_closed() ? sqlite_file_missing(path, out_error) : 0;
     cause = user_directory_make_above(path);
     return cause == 0 ? 0 : failed("made", path, cause, out_error);
 }
@@ -146,14 +148,15 @@ static int take(const char *path, const char *directory, bool existing, struct s
 static int find_place(const char **path, bool existing, const struct file_system_source *source,
                       char standard[PATH_MAX], char directory[PATH_MAX], struct fly_error *out_error)
 {
-    int code = 0;
+    int code;
 
     if (*path == NULL) {
         code = find_standard(standard, existing, out_error);
+        if (code < 0)
+            return code;
         *path = standard;
     }
-    if (code == 0)
-        code = find_directory(*path, directory, out_error);
+    code = find_directory(*path, directory, out_error);
     if (code == FLY_ENOTFOUND && existing)
         return sqlite_file_missing(*path, out_error);
     return code == 0 ? check_local(directory, *path, source, out_error) : code;

@@ -2,6 +2,7 @@
 #include "base/file/user_directory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdbool.h>
@@ -55,6 +56,13 @@ int user_directory_find(enum user_directory kind, const char *below, const char 
         return error_set(out_error, FLY_ELIMIT, "the path of %s is too long: '%.100s...'; set %s", what, base,
                          places[kind].variable);
     return 0;
+}
+
+bool user_directory_is_closed(void)
+{
+    char home[PATH_MAX];
+
+    return find_home(home) && faccessat(AT_FDCWD, home, X_OK, AT_EACCESS) < 0 && errno == EACCES;
 }
 
 int user_directory_make_above(const char *path)

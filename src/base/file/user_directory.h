@@ -2,6 +2,7 @@
 #ifndef FLYBALL_BASE_FILE_USER_DIRECTORY_H
 #define FLYBALL_BASE_FILE_USER_DIRECTORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <flyball/error.h>
@@ -20,6 +21,10 @@ enum user_directory { USER_STATE, USER_CACHE };
  */
 int user_directory_find(enum user_directory kind, const char *below, const char *what, char *out,
                         size_t capacity, struct fly_error *out_error);
+
+/* Returns whether this user may not enter the home directory, so that nothing of his is there. Asks the disk.
+ */
+bool user_directory_is_closed(void);
 
 /* Makes the missing directories above a path, accessible only to the user; returns 0 or errno. */
 int user_directory_make_above(const char *path);

@@ -281,11 +281,21 @@ static bool same_file(const char *one, const char *other)
            first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
+/* A home or a working directory that this user may not enter, such as root's after `su`, has no file for him.
+ */
+static bool can_be_seen(const char *path)
+{
+    struct stat status;
+
+    return path != NULL && lstat(path, &status) == 0;
+}
+
 static int load_local(struct loader *loader, const struct settings_paths *paths, struct fly_error *out_error)
 {
     int result;
 
-    if (same_file(paths->local, paths->user) || same_file(paths->local, paths->system))
+    if (!can_be_seen(paths->local) || same_file(paths->local, paths->user) ||
+        same_file(paths->local, paths->system))
         return 0;
     loader->is_local = true;
     result = load_file(loader, paths->local, out_error);
@@ -305,7 +315,7 @@ int settings_load(const struct cli_program *program, const struct settings_paths
     keys_collect(program, &loader.keys);
     result = load_file(&loader, paths->system, out_error);
     loader.may_lock = false;
-    if (result == 0)
+    if (result == 0 && can_be_seen(paths->user))
         result = load_file(&loader, paths->user, out_error);
     if (result == 0)
         result = load_local(&loader, paths, out_error);

@@ -276,7 +276,8 @@ int carbon_ledger_list(const char *directory, struct arena *arena, char ***out_p
     if (code < 0)
         return code;
     count = scandir(place, &entries, is_account, newest_first);
-    if (count < 0 && errno != ENOENT)
+    if (count < 0 && errno != ENOENT &&
+        ((directory != NULL && directory[0] != '\0') || !user_directory_is_closed()))
         return error_set(out_error, FLY_EREAD, "the accounts of energy in '%.300s' cannot be read: %s", place,
                          strerror(errno));
     count = count < 0 ? 0 : count;
