@@ -143,11 +143,35 @@ static void test_reopen(void **state)
     assert_non_null(json);
     json_decref(json);
     assert_null(line_of(path, 1));
-    assert_int_equal(audit_open("/nowhere/at/all", false, &audit, &error), FLY_EWRITE);
+    assert_int_equal(audit_open("/proc/nowhere/at/all", false, &audit, &error), FLY_EWRITE);
     assert_int_equal(audit_open(NULL, false, &audit, NULL), 0);
     assert_null(audit);
     audit_write(audit, &event, NULL);
     audit_close(audit);
+}
+
+/* Before the first start nobody may have made its directory, and who clears up may remove it. */
+static void test_missing_directory(void **state)
+{
+    char top[] = "/tmp/flyball-test-audit-XXXXXX", below[64], log[96];
+    struct stat status;
+    struct audit *audit;
+
+    (void)state;
+    assert_non_null(mkdtemp(top));
+    snprintf(below, sizeof below, "%s/log", top);
+    snprintf(log, sizeof log, "%s/audit.jsonl", below);
+    assert_int_equal(audit_open(log, false, &audit, NULL), 0);
+    assert_int_equal(stat(below, &status), 0);
+    assert_int_equal(status.st_mode & S_IRWXU, S_IRWXU);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(unlink(log), 0);
+        assert_int_equal(rmdir(below), 0);
+        if (i == 0)
+            assert_int_equal(audit_reopen(audit, NULL), 0);
+    }
+    audit_close(audit);
+    rmdir(top);
 }
 
 static void *write_many(void *audit)
@@ -344,6 +368,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_line, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_harmless, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_reopen, set_up, tear_down),
+        cmocka_unit_test(test_missing_directory),
         cmocka_unit_test_setup_teardown(test_no_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_torn_and_removed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_threads, set_up, tear_down),

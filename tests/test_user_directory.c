@@ -62,7 +62,7 @@ static void test_making(void **state)
     (void)state;
     assert_non_null(mkdtemp(top));
     snprintf(path, sizeof path, "%s/a/b", top);
-    assert_int_equal(user_directory_make_above(path), 0);
+    assert_int_equal(user_directory_make_above(path, 0700), 0);
     assert_int_equal(stat(path, &status), -1);
     assert_int_equal(user_directory_make(path), 0);
     assert_int_equal(user_directory_make(path), 0);

@@ -162,7 +162,8 @@ static void find_directory(const struct claim_options *options, struct claims *c
     if (path[0] == '\0' || !usable(path, options->uid))
         snprintf(path, CLAIM_PATH_MAX / 2, "%s/flyball-%lld", options->fallback, (long long)options->uid);
     /* There anybody can have made a directory of that name. */
-    if (!usable(path, options->uid) && options->last != NULL && user_directory_make_above(options->last) == 0)
+    if (!usable(path, options->uid) && options->last != NULL &&
+        user_directory_make_above(options->last, S_IRWXU) == 0)
         snprintf(path, CLAIM_PATH_MAX / 2, "%s", options->last);
     if (!usable(path, options->uid) || stat(path, &status) < 0) {
         snprintf(claims->fault, sizeof claims->fault,

@@ -59,7 +59,7 @@ static int find_standard(char path[PATH_MAX], bool existing, struct fly_error *o
         return code;
     if (existing)
         return user_directory_is_closed() ? sqlite_file_missing(path, out_error) : 0;
-    cause = user_directory_make_above(path);
+    cause = user_directory_make_above(path, S_IRWXU);
     return cause == 0 ? 0 : failed("made", path, cause, out_error);
 }
 

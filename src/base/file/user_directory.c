@@ -65,7 +65,7 @@ bool user_directory_is_closed(void)
     return find_home(home) && faccessat(AT_FDCWD, home, X_OK, AT_EACCESS) < 0 && errno == EACCES;
 }
 
-int user_directory_make_above(const char *path)
+int user_directory_make_above(const char *path, mode_t mode)
 {
     char part[PATH_MAX];
 
@@ -74,7 +74,7 @@ int user_directory_make_above(const char *path)
 
         if (length >= (int)sizeof part)
             return ENAMETOOLONG;
-        if (mkdir(part, S_IRWXU) < 0 && errno != EEXIST)
+        if (mkdir(part, mode) < 0 && errno != EEXIST)
             return errno;
     }
     return 0;
@@ -83,7 +83,7 @@ int user_directory_make_above(const char *path)
 int user_directory_make(const char *path)
 {
     struct stat status;
-    int cause = user_directory_make_above(path);
+    int cause = user_directory_make_above(path, S_IRWXU);
 
     if (cause != 0)
         return cause;

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include <flyball/error.h>
 
@@ -26,10 +27,10 @@ int user_directory_find(enum user_directory kind, const char *below, const char 
  */
 bool user_directory_is_closed(void);
 
-/* Makes the missing directories above a path, accessible only to the user; returns 0 or errno. */
-int user_directory_make_above(const char *path);
+/* Makes the missing directories above a path, with that mode; returns 0 or errno. */
+int user_directory_make_above(const char *path, mode_t mode);
 
-/* Makes the directory as well. */
+/* Makes the directory as well, all of them accessible only to the user. */
 int user_directory_make(const char *path);
 
 #endif

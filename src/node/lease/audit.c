@@ -15,12 +15,19 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file/append_file.h"
+#include "base/file/user_directory.h"
 #include "base/harmless.h"
 #include "base/number.h"
 #include "base/text/iso_time.h"
 #include "shapes/shape_rows.h"
 
-enum { LINE_BYTES_MAX = 8192, FILE_MODE = 0640, PATH_BYTES_MAX = 512, NS_PER_S = 1000000000 };
+enum {
+    LINE_BYTES_MAX = 8192,
+    FILE_MODE = 0640,
+    DIRECTORY_MODE = 0755,
+    PATH_BYTES_MAX = 512,
+    NS_PER_S = 1000000000
+};
 
 struct audit {
     char path[PATH_BYTES_MAX];
@@ -78,13 +85,17 @@ static int failed(const char *path, int cause, struct fly_error *out_error)
                      path, strerror(cause));
 }
 
-/* For reading, too, since the end of a file may be torn; a file that may not be read is written all the same.
+/*
+ * For reading, too, since the end of a file may be torn; a file that may not be read is written all the same.
+ * What is missing of its directory is made.
  */
 static int open_file(const char *path)
 {
     static const int how = O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     int fd = open(path, O_RDWR | how, FILE_MODE);
 
+    if (fd < 0 && errno == ENOENT && user_directory_make_above(path, DIRECTORY_MODE) == 0)
+        fd = open(path, O_RDWR | how, FILE_MODE);
     if (fd < 0)
         fd = open(path, O_WRONLY | how, FILE_MODE);
     return fd;

@@ -8,13 +8,14 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file/user_directory.h"
 #include "base/thread/left_threads.h"
 #include "base/thread/mono_wait.h"
 #include "base/thread/quiet_thread.h"
 #include "device/open/backends.h"
 #include "node/watch/watch_private.h"
 
-enum { RING_OF_A_PLACE = 64 };
+enum { RING_OF_A_PLACE = 64, STATE_MODE = 0750 };
 
 static const double poll_default_s = 0.1, save_default_s = 10.0, retry_default_s = 2.0, first_most_s = 10.0,
                     close_most_s = 2.0, stale_extra_s = 0.5;
@@ -27,6 +28,7 @@ static void load(struct watch *watch)
     watch_boot_id(watch->boot);
     if (watch->state_path == NULL || watch->saved == NULL)
         return;
+    (void)user_directory_make_above(watch->state_path, STATE_MODE); /* writing says why it cannot be made */
     if (watch_state_read(watch->state_path, watch->saved, SAVED_MAX, &watch->saved_count, boot, &error) < 0) {
         watch->saved_count = 0;
         watch_tell(watch, true, "totals of energy begin at 0, and are not saved: %s", error.text);

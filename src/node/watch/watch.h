@@ -41,11 +41,11 @@ enum { WATCH_GPUS_MAX = 64, WATCH_CPUS_MAX = 32, WATCH_CPU_FIRST = WATCH_GPUS_MA
 struct watch_options {
     const struct device_options *devices; /* borrowed */
     double poll_s;                        /* between two readings of a device; 0: 0.1 s */
-    const char *state_path;               /* of the totals; copied; NULL: they begin at 0 */
-    double save_s;                        /* between two times that the totals are saved; 0: 10 s */
-    double retry_s;                       /* between two attempts to open the driver; 0: 2 s */
-    size_t ring;                          /* samples that are kept; 0: 64 for each place */
-    const struct clock *clock;            /* stamps readings; NULL: clock_real; borrowed */
+    const char *state_path;    /* of the totals, whose directory is made; copied; NULL: they begin at 0 */
+    double save_s;             /* between two times that the totals are saved; 0: 10 s */
+    double retry_s;            /* between two attempts to open the driver; 0: 2 s */
+    size_t ring;               /* samples that are kept; 0: 64 for each place */
+    const struct clock *clock; /* stamps readings; NULL: clock_real; borrowed */
     /* Gets a line for the log, which tells of a trouble or not; from any thread. NULL: nobody. */
     void (*tell)(void *state, bool trouble, const char *line);
     void *tell_state;
