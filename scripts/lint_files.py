@@ -92,4 +92,5 @@ def main():
         (scratch / name).write_text("".join(path + "\n" for path in paths), encoding="utf-8")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -27,7 +27,7 @@ AT_ONCE = 4
 EPOCHS, STEPS = 20, 400  # enough for limits to be turned
 JOB = ["--job", "job", "--batch-sizes", "16,32", "--default-batch-size", "32", "--target-metric", "1", "--max-epochs", "40", "--tries", "3",
        "--profile-steps", "2"]
-TUNE = ["--tune", "--profile-steps", "2"]
+TUNE = ["--tune", "--profile-steps", "2", "--objective", "energy", "--max-slowdown", "50%"]  # whatever the first steps show, lower limits are worth a try
 STORE, SPOOL, ACCOUNT, CACHE, JOURNAL, CLAIMS, TOKEN = "store.sqlite", "/spool", "state/flyball/carbon", "/cache/", "/knobs", "/runtime/", "/token"
 SERVICE = [*JOB, "--leave-limits", "--store", "http://127.0.0.1:1"]
 
