@@ -120,7 +120,8 @@ static void end_period(struct emulator_accounts *accounts, int64_t at_ns, enum e
     double period_s = (double)USE_PERIOD_NS / 1e9, clients_s = 0.0;
     struct emulator_owner server = {.pid = 0};
 
-    for (int i = 0; i < EMULATOR_ACCOUNTS; i++) {
+    /* Places are taken in order, and stay taken. */
+    for (int i = 0; i < EMULATOR_ACCOUNTS && accounts->accounts[i].owner.pid != 0; i++) {
         struct emulator_account *account = &accounts->accounts[i];
 
         if (account->role.kind == EMULATOR_WORK_MPS_SERVER && account->owner.pid != 0 &&
