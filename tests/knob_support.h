@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -203,7 +204,8 @@ static inline bool limit_becomes(struct knob_machine *machine, unsigned gpu, dou
     return true;
 }
 
-/* Starts this program again, in another role; its output can be read from a pipe. */
+/* Starts this program again, in another role; its output can be read from a pipe. It does not outlive a test
+ * that failed, whose output it would keep open. */
 struct role {
     pid_t pid;
     int out;
@@ -218,6 +220,7 @@ static inline struct role role_start(const char *word, const char *argument)
     role.pid = fork();
     assert_true(role.pid >= 0);
     if (role.pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(ends[1], STDOUT_FILENO);
         signal(SIGINT, SIG_DFL); /* in case the test was started with it ignored */
         execl("/proc/self/exe", "test_knob", word, argument, NULL);
