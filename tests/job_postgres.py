@@ -9,7 +9,7 @@ import pg_machine
 import tap
 
 BUILD = pathlib.Path(os.environ.get("FLYBALL_TEST_BUILD", pathlib.Path(sys.argv[1]).parent / "tests"))
-TESTS = ["test_job", "test_job_choice", "test_job_definition", "test_job_group", "test_job_history", "test_job_life", "test_job_server"]
+TESTS = ["test_job", "test_job_choice", "test_job_definition", "test_job_digest", "test_job_group", "test_job_history", "test_job_life", "test_job_server"]
 
 
 def test_over_a_server():

@@ -184,6 +184,8 @@ class Document:
             tap.equal(content, b"")
             return
         tap.equal(kind in said, True, f"{method} {target} answers {kind}")
+        if kind == "application/octet-stream":
+            return
         bodies = [json.loads(line) for line in content.splitlines()] if kind == "application/x-ndjson" else [json.loads(content)]
         for body in bodies:
             faults = self.faults(body, said[kind].get("x-each-line", said[kind]["schema"]))
@@ -211,6 +213,7 @@ ASKED = [
     ("POST", "/v1/jobs/a/expire", None, 200),
     ("GET", "/v1/jobs/a/events?after=1&limit=3", None, 200),
     ("GET", "/v1/jobs/a/events?limit=x", None, 400),
+    ("GET", "/v1/jobs/a/digest?limit=5", None, 200),
     ("GET", "/v1/jobs/a", None, 200),
     ("GET", "/v1/jobs", None, 200),
     ("GET", "/v1/jobs/nobody", None, 404),

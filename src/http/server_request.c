@@ -67,13 +67,14 @@ static void add_header(struct MHD_Response *response, const char *name, const ch
 
 /*
  * Answers repeat texts of clients. They must not carry control sequences to the terminal of
- * whoever shows them.
+ * whoever shows them. Plain bytes are shown to nobody.
  */
 static void make_harmless(struct serve_answer *answer)
 {
     struct buffer shown;
 
     if (strncmp(answer->type, "application/", strlen("application/")) != 0 ||
+        strcmp(answer->type, "application/octet-stream") == 0 ||
         harmless_all(answer->body.data, answer->body.length, true))
         return;
     buffer_init(&shown, ANSWER_MAX);

@@ -86,7 +86,9 @@ static int write_body(struct v1_call *call, const struct api_route *route)
     int code = 0;
 
     call->answer->status = route->answers_by == API_NOTHING ? NO_CONTENT : OK;
-    call->answer->type = route->answers_by == API_LINES ? API_LINES_TYPE : API_JSON_TYPE;
+    call->answer->type = route->answers_by == API_LINES   ? API_LINES_TYPE
+                         : route->answers_by == API_BYTES ? API_BYTES_TYPE
+                                                          : API_JSON_TYPE;
     if (route->answers_by == API_JSON)
         code = shape_write(route->answers, &call->result, &json, &call->error);
     if (json != NULL)

@@ -44,7 +44,12 @@ static json_t *make_schemas(void)
 
 static json_t *content(enum api_content by, const struct shape *shape)
 {
-    json_t *reference = json_pack("{s:s+}", "$ref", "#/components/schemas/", shape->name);
+    json_t *reference;
+
+    if (by == API_BYTES)
+        return json_pack("{s:{s:{s:s, s:s}}}", API_BYTES_TYPE, "schema", "type", "string", "format",
+                         "binary");
+    reference = json_pack("{s:s+}", "$ref", "#/components/schemas/", shape->name);
 
     if (by == API_LINES)
         return json_pack("{s:{s:{s:s, s:s}, s:o}}", API_LINES_TYPE, "schema", "type", "string", "description",
@@ -90,8 +95,9 @@ static json_t *responses(const struct api_route *route)
         json_object_set_new(all, "204", json_pack("{s:s}", "description", "Done"));
     else
         json_object_set_new(all, "200",
-                            json_pack("{s:s, s:o}", "description", route->answers->about, "content",
-                                      content(route->answers_by, route->answers)));
+                            json_pack("{s:s, s:o}", "description",
+                                      route->answers != NULL ? route->answers->about : route->about,
+                                      "content", content(route->answers_by, route->answers)));
     for (size_t i = 0; i < sizeof failures / sizeof failures[0]; i++)
         json_object_set_new(all, failures[i].status, failure_response(failures[i].about));
     return all;
@@ -126,8 +132,12 @@ static json_t *parameters(const struct api_route *route)
 {
     json_t *all = path_parameters(route);
 
-    for (size_t i = 0; route == &api_routes[API_READ] && i < API_PARAMETERS; i++) {
+    for (size_t i = 0; i < API_PARAMETERS; i++) {
         const struct api_parameter *parameter = &api_parameters[i];
+
+        if (route != &api_routes[API_READ] &&
+            (route != &api_routes[API_DIGEST] || strcmp(parameter->name, "limit") != 0))
+            continue;
 
         json_array_append_new(all,
                               json_pack("{s:s, s:s, s:s, s:o}", "name", parameter->name, "in", "query",

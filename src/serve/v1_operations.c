@@ -178,6 +178,17 @@ static int read_log(struct v1_call *call)
     return code < 0 ? code : 0;
 }
 
+static int digest(struct v1_call *call)
+{
+    struct store_query query;
+    int code = read_query(call, &query);
+
+    if (code < 0 || call->jobs->backend->digest == NULL)
+        return code;
+    return call->jobs->backend->digest(call->jobs->self, call->place.job, query.limit, &call->answer->body,
+                                       &call->error);
+}
+
 static int import(struct v1_call *call)
 {
     return call->jobs->backend->import(call->jobs->self, call->place.job, call->request->body,
@@ -188,5 +199,5 @@ v1_operation *const v1_operations[API_OPERATIONS] = {
     [API_LIST] = list,         [API_SHOW] = show,       [API_DEFINE] = define,       [API_SET] = set,
     [API_REMOVE] = remove_job, [API_EXPIRE] = expire,   [API_READ] = read_log,       [API_IMPORT] = import,
     [API_PROPOSE] = propose,   [API_PROFILE] = profile, [API_HEARTBEAT] = heartbeat, [API_REPORT] = report,
-    [API_END] = end,
+    [API_END] = end,           [API_DIGEST] = digest,
 };

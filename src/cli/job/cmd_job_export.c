@@ -406,7 +406,7 @@ static int job_export_run(const struct cli_call *call, struct fly_error *out_err
         return export_lines(call, name, out_error);
     if (!cli_set(call, "output"))
         return cli_usage(call, out_error, "a trace is several files; name a directory with --output");
-    code = job_view_read(call, &view, out_error);
+    code = job_view_read(call, 0, &view, out_error);
     if (code < 0)
         return code;
     code = export_trace(call, &view, out_error);

@@ -305,6 +305,7 @@ static int emit(const struct cli_call *call, const struct job_history *history, 
     struct meaning shown[COLUMN_COUNT];
     size_t first = 0, count = COLUMN_COUNT;
     struct table *table;
+    uint64_t first_trial;
     bool startup;
     int code;
 
@@ -336,15 +337,17 @@ static int emit(const struct cli_call *call, const struct job_history *history, 
         code = cli_emit_table(call, table, out_error);
     }
     table_free(table);
+    first_trial = history->count > 0 ? history->rows[first].trial : 0;
     if (code == 0 && for_people)
-        code = emit_brought(call, history, first > 0 ? history->rows[first].trial : 0, out_error);
+        code = emit_brought(call, history, first_trial > 1 ? first_trial : 0, out_error);
     return code;
 }
 
 static int job_history_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct job_view view;
-    int code = job_view_read(call, &view, out_error);
+    uint64_t newest = cli_set(call, "last") ? (uint64_t)cli_integer(call, "last") : 0;
+    int code = job_view_read(call, newest, &view, out_error);
 
     if (code < 0)
         return code;

@@ -134,7 +134,7 @@ static int show(const struct cli_call *call, const struct jobs *jobs, const stru
 static int job_pareto_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct job_view view;
-    int code = job_view_read(call, &view, out_error);
+    int code = job_view_read(call, 0, &view, out_error);
 
     if (code < 0)
         return code;

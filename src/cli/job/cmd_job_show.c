@@ -396,7 +396,7 @@ static int look(struct showing *showing, struct fly_error *out_error)
 static int job_show_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct showing showing;
-    int code = job_view_read(call, &showing.view, out_error);
+    int code = job_view_read(call, 0, &showing.view, out_error);
 
     if (code != 0)
         return code;

@@ -67,7 +67,8 @@ int job_view_run(const struct cli_call *call, job_view_act *act, struct fly_erro
     return code;
 }
 
-int job_view_read(const struct cli_call *call, struct job_view *out_view, struct fly_error *out_error)
+int job_view_read(const struct cli_call *call, uint64_t trials, struct job_view *out_view,
+                  struct fly_error *out_error)
 {
     int code = job_view_name(call, &out_view->name, out_error);
 
@@ -77,7 +78,8 @@ int job_view_read(const struct cli_call *call, struct job_view *out_view, struct
         return code;
     job_view_deliver(call, &out_view->jobs);
     arena_init(&out_view->arena, HISTORY_BYTES);
-    code = job_history_read(&out_view->jobs, out_view->name, &out_view->arena, &out_view->history, out_error);
+    code = job_history_read_newest(&out_view->jobs, out_view->name, trials, &out_view->arena,
+                                   &out_view->history, out_error);
     if (code < 0) {
         arena_deinit(&out_view->arena);
         code = job_unknown_explain(&out_view->jobs, out_view->name, code, out_error);

@@ -38,7 +38,8 @@ struct job_view {
     struct job_history history;
 };
 
-int job_view_read(const struct cli_call *call, struct job_view *out_view, struct fly_error *out_error);
+int job_view_read(const struct cli_call *call, uint64_t trials, struct job_view *out_view,
+                  struct fly_error *out_error);
 void job_view_close(struct job_view *view);
 
 /* Finds the hardware of --hardware, or of the newest trial. FLY_EEXHAUSTED if nothing ran yet. */

@@ -65,6 +65,12 @@ const struct api_route api_routes[API_OPERATIONS] = {
                   .right = API_TO_READ,
                   .answers_by = API_LINES,
                   .answers = &shape_event},
+    [API_DIGEST] = {.name = "digest",
+                    .method = "GET",
+                    .path = "/v1/jobs/{job}/digest",
+                    .about = "What a client of the same version need not read of the log; may be empty",
+                    .right = API_TO_READ,
+                    .answers_by = API_BYTES},
     [API_IMPORT] = {.name = "import",
                     .method = "POST",
                     .path = "/v1/jobs/{job}/events",
@@ -121,7 +127,7 @@ const struct api_parameter api_parameters[API_PARAMETERS] = {
     {.name = "after", .about = "Events with numbers above this one"},
     {.name = "trial", .about = "Events of this trial; 0: of all and of none"},
     {.name = "key", .about = "The event with this key", .text = true},
-    {.name = "limit", .about = "At most so many; an answer may have fewer", .least = 1},
+    {.name = "limit", .about = "At most so many; an answer may have fewer, a digest more", .least = 1},
 };
 
 int api_number(const char *name, const char *text, uint64_t least, uint64_t *out_value,

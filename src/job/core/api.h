@@ -22,6 +22,7 @@ enum api_operation {
     API_REMOVE,
     API_EXPIRE,
     API_READ,
+    API_DIGEST,
     API_IMPORT,
     API_PROPOSE,
     API_PROFILE,
@@ -43,9 +44,11 @@ enum api_content {
     API_NOTHING,
     API_JSON,  /* in the route's shape */
     API_LINES, /* lines of an exported log: API_LINES_TYPE */
+    API_BYTES, /* for this version of Flyball alone: API_BYTES_TYPE */
 };
 #define API_JSON_TYPE "application/json"
 #define API_LINES_TYPE "application/x-ndjson"
+#define API_BYTES_TYPE "application/octet-stream"
 
 /* What a caller must be allowed to do. */
 enum api_right { API_TO_READ, API_TO_TRAIN, API_TO_MANAGE };
@@ -63,7 +66,7 @@ struct api_route {
 
 extern const struct api_route api_routes[API_OPERATIONS];
 
-/* The query parameters of API_READ, as in struct store_query. */
+/* The query parameters of API_READ, as in struct store_query; API_DIGEST takes the limit alone, of trials. */
 struct api_parameter {
     const char *name, *about;
     bool text;    /* false: a whole number */

@@ -78,7 +78,7 @@ struct job_options {
 
 /*
  * A way to keep the logs. Functions return 0 or a negative code, and then leave out-parameters alone; `self`
- * is what open made. No function is NULL.
+ * is what open made. No function but `digest` is NULL.
  */
 struct job_backend {
     const char *name;            /* "local", "remote" */
@@ -127,6 +127,14 @@ struct job_backend {
     /* Reads the log itself. history.h, savings.h and trace_export.h interpret it. */
     int (*read)(void *self, const char *job, const struct store_query *query, store_visit *visit, void *state,
                 struct fly_error *out_error);
+
+    /*
+     * Appends the bytes in which the job's past is kept short (job/past/history_digest.h), with the newest
+     * `trials` or more of them (0: all), to `out_bytes`; nothing if there are none. It is a cache: do without
+     * after any failure, or where there is no such function.
+     */
+    int (*digest)(void *self, const char *job, uint64_t trials, struct buffer *out_bytes,
+                  struct fly_error *out_error);
 
     /*
      * Makes `job` from exported lines (history.h). Returns FLY_ECONFLICT when there is one with that name,

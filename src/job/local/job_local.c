@@ -312,6 +312,7 @@ static int import_within(struct local_change *change, void *call, struct fly_err
 {
     const struct import_call *import = call;
     const char *text = import->text, *end = text + import->length;
+    uint64_t due = 0;
     int code = local_lost_is_there(change, out_error);
 
     if (code != 0)
@@ -332,7 +333,15 @@ static int import_within(struct local_change *change, void *call, struct fly_err
     }
     if (code == 0 && !change->state->defined)
         code = error_set(out_error, FLY_EDATA, "import of job '%s': there are no events", change->job);
-    return code < 0 ? code : own_import(change, out_error);
+    if (code == 0)
+        code = own_import(change, out_error);
+    if (code == 0)
+        code = local_put_digest(change, out_error);
+    while (code == 0 && change->kept->digest_due > due && change->kept->digest_due <= change->state->number) {
+        due = change->kept->digest_due;
+        code = local_put_digest(change, out_error);
+    }
+    return code;
 }
 
 static int local_import(void *self, const char *job, const char *text, size_t length,
@@ -436,6 +445,7 @@ const struct job_backend job_backend_local = {
     .list = local_list,
     .show = local_show,
     .read = local_read,
+    .digest = local_digest,
     .import = local_import,
     .remove = local_remove,
     .take_expired = local_take_expired,

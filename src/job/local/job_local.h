@@ -30,6 +30,7 @@ struct job_local {
         char job[JOB_NAME_MAX + 1]; /* "": free */
         uint64_t job_id;
         uint64_t snapshot_due; /* from this number on a new one is worth writing */
+        uint64_t digest_due;   /* likewise of the digest; 0: not known yet */
         struct job_state *state;
     } states[LOCAL_STATES];
     size_t next;                     /* of the states, the next to be replaced */
@@ -141,6 +142,13 @@ int local_expire(struct local_change *change, uint64_t *out_expired, struct fly_
 /* The state as committed, without a lock; valid until the next call on `local`. */
 int local_look(struct job_local *local, const char *job, struct job_state **out_state,
                struct fly_error *out_error);
+
+/* Writes the digest of the job's past if it is due. */
+int local_put_digest(struct local_change *change, struct fly_error *out_error);
+
+/* Reads it (struct job_backend). */
+int local_digest(void *self, const char *job, uint64_t trials, struct buffer *out_bytes,
+                 struct fly_error *out_error);
 
 /* Forgets what the handle remembers of a job. */
 void local_forget(struct job_local *local, const char *job);

@@ -164,7 +164,7 @@ static int bring_up_to_date(const struct source *source, struct local_state *kep
     if (kept->state != NULL && (kept->job_id != job_id || kept->state->number > head)) {
         state_free(kept->state);
         kept->state = NULL;
-        kept->snapshot_due = 0;
+        kept->snapshot_due = kept->digest_due = 0;
     }
     kept->job_id = job_id;
     if (kept->state == NULL)
@@ -284,6 +284,8 @@ int local_commit(struct local_change *change, struct fly_error *out_error)
 {
     int code = put_snapshot(change, out_error);
 
+    if (code == 0)
+        code = local_put_digest(change, out_error);
     forget_made(change);
     if (code < 0) {
         local_rollback(change);

@@ -9,8 +9,9 @@
 #include "policy/past.h"
 
 /*
- * Reads what a job's log tells, from any back end. It reads the whole log, so use it for people and reports;
- * decisions never call it. Everything that is returned is in the arena.
+ * Reads what a job's log tells, from any back end, for people and reports; decisions never call it. It takes
+ * what the back end keeps in its digest (history_digest.h), and reads of the log what came after that, so the
+ * length of the log matters little. Everything that is returned is in the arena.
  */
 
 /* One kind of hardware of the job, in the order of first use. */
@@ -51,9 +52,10 @@ struct job_row {
     enum reason reason;
     size_t machine; /* index into job_history.machines */
     uint32_t batch_size;
-    double limit_w;  /* NAN: not known, or not set */
-    bool profiled;   /* it measured at least a part of a power profile, so it ran under several limits */
-    bool left_alone; /* it was to measure one, but ran at the limit that stood, where a search begins */
+    double limit_w;     /* NAN: not known, or not set */
+    bool profiled;      /* it measured at least a part of a power profile, so it ran under several limits */
+    bool left_alone;    /* it was to measure one, but ran at the limit that stood, where a search begins */
+    bool whole_profile; /* it reported a whole profile */
     uint32_t epochs;
     double metric;   /* the last one; NAN: none */
     double energy_j; /* up to the target or to the end, which is what decisions use; NAN: not known */
@@ -84,7 +86,7 @@ struct job_history {
     double reference_per_kwh; /* frozen last; NAN: none was */
     struct job_machine *machines;
     size_t machine_count;
-    struct job_row *rows; /* in the order of trials */
+    struct job_row *rows; /* in the order of trials; the newest of them if not all were asked for */
     size_t count;
     const struct job_brought_past *brought; /* in the order of time */
     size_t brought_count;
@@ -113,6 +115,10 @@ double job_history_limit_w(const struct job_history *history, const struct job_r
 
 int job_history_read(const struct jobs *jobs, const char *job, struct arena *arena,
                      struct job_history *out_history, struct fly_error *out_error);
+
+/* The same with the newest `trials` alone; 0: all. What asks for rows by the number of a trial needs all. */
+int job_history_read_newest(const struct jobs *jobs, const char *job, uint64_t trials, struct arena *arena,
+                            struct job_history *out_history, struct fly_error *out_error);
 
 /*
  * Reads all that the log has of one trial (0: the newest), whose number it gives, and how many epochs the job

@@ -27,10 +27,21 @@ static struct job_brought_past *next_place(struct brought_list *list, struct are
     return &list->items[list->count];
 }
 
+int brought_list_put(struct brought_list *list, const struct job_brought_past *past, struct arena *arena)
+{
+    struct job_brought_past *place = next_place(list, arena);
+
+    if (place == NULL)
+        return FLY_ENOMEM;
+    *place = *past;
+    list->count++;
+    list->revisions += past->kind == PAST_REVISION;
+    return 0;
+}
+
 static int take(struct brought_list *list, const struct brought_record *record, int64_t time_us,
                 uint64_t before, struct arena *arena)
 {
-    struct job_brought_past *place = next_place(list, arena);
     struct job_brought_past past = {
         .kind = record->kind,
         .before = before,
@@ -40,14 +51,11 @@ static int take(struct brought_list *list, const struct brought_record *record, 
         .gpu_model = arena_strdup(arena, record->of_line ? record->hardware.gpu_model : ""),
         .batch_count = record->count};
 
-    if (place == NULL || past.source == NULL || past.revision == NULL || past.gpu_model == NULL)
+    if (past.source == NULL || past.revision == NULL || past.gpu_model == NULL)
         return FLY_ENOMEM;
     for (size_t i = 0; i < record->count; i++)
         past.runs += record->batches[i].reached + record->batches[i].stopped;
-    *place = past;
-    list->count++;
-    list->revisions += past.kind == PAST_REVISION;
-    return 0;
+    return brought_list_put(list, &past, arena);
 }
 
 int brought_list_add(struct brought_list *list, const struct store_event *event, json_t *body,

@@ -16,4 +16,7 @@ struct brought_list {
 int brought_list_add(struct brought_list *list, const struct store_event *event, json_t *body,
                      uint64_t before, struct arena *arena, struct fly_error *out_error);
 
+/* Adds one whose texts are in the arena. Returns 0 or FLY_ENOMEM, without a text. */
+int brought_list_put(struct brought_list *list, const struct job_brought_past *past, struct arena *arena);
+
 #endif

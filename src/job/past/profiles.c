@@ -8,8 +8,8 @@
 #include "job/core/job_words.h"
 
 struct reading {
-    const struct job_history *history;
     struct arena *arena;
+    const struct job_row *row; /* the trial that is read */
     struct job_profiles profiles;
     size_t capacity;
 };
@@ -51,9 +51,7 @@ static int visit(void *context, const struct store_event *event, struct fly_erro
     json_t *body = NULL;
     int code;
 
-    if (record_kind_parse(event->kind) != RECORD_PROFILED || event->trial == 0 ||
-        event->trial > reading->history->count ||
-        reading->history->rows[event->trial - 1].revision != reading->history->revision)
+    if (record_kind_parse(event->kind) != RECORD_PROFILED)
         return 0;
     record = malloc(sizeof *record);
     if (record == NULL)
@@ -62,7 +60,7 @@ static int visit(void *context, const struct store_event *event, struct fly_erro
     if (code == 0 && record_read_profiled(body, record, &why) < 0)
         code = record_refuse(event, &why, out_error);
     else if (code == 0 && record->folded && record->count > 0)
-        code = add(reading, &reading->history->rows[event->trial - 1], record, out_error);
+        code = add(reading, reading->row, record, out_error);
     json_decref(body);
     free(record);
     return code;
@@ -71,11 +69,19 @@ static int visit(void *context, const struct store_event *event, struct fly_erro
 int job_profiles_read(const struct jobs *jobs, const struct job_history *history, struct arena *arena,
                       struct job_profiles *out_profiles, struct fly_error *out_error)
 {
-    static const struct store_query everything = {0};
-    struct reading reading = {.history = history, .arena = arena};
-    int code =
-        jobs->backend->read(jobs->self, history->definition.name, &everything, visit, &reading, out_error);
+    struct reading reading = {.arena = arena};
+    int code = 0;
 
+    for (size_t i = 0; i < history->count && code == 0; i++) {
+        const struct job_row *row = &history->rows[i];
+        const struct store_query query = {.trial = row->trial};
+
+        if (!row->whole_profile || row->revision != history->revision ||
+            job_profiles_find(&reading.profiles, row->machine, row->batch_size) != NULL)
+            continue;
+        reading.row = row;
+        code = jobs->backend->read(jobs->self, history->definition.name, &query, visit, &reading, out_error);
+    }
     if (code < 0)
         return code;
     *out_profiles = reading.profiles;

@@ -283,6 +283,16 @@ static int remote_read(void *self, const char *job, const struct store_query *qu
     return code < 0 ? code : 0;
 }
 
+static int remote_digest(void *self, const char *job, uint64_t trials, struct buffer *out_bytes,
+                         struct fly_error *out_error)
+{
+    const struct store_query query = {.limit = trials};
+    struct remote_call call = {.query = &query, .out_lines = out_bytes};
+    int code = place(API_DIGEST, job, 0, &call.place, out_error);
+
+    return code < 0 ? code : remote_ask(self, &call, NULL, out_error);
+}
+
 /* The service counts them itself. */
 static void remote_take_expired(void *self, struct job_expiries *out_expiries)
 {
@@ -308,6 +318,7 @@ const struct job_backend job_backend_remote = {
     .list = remote_list,
     .show = remote_show,
     .read = remote_read,
+    .digest = remote_digest,
     .import = remote_import,
     .remove = remote_remove,
     .take_expired = remote_take_expired,

@@ -32,13 +32,13 @@ struct job_remote {
 /* A request, and where its answer goes. */
 struct remote_call {
     struct api_place place;
-    const struct store_query *query; /* with API_READ */
+    const struct store_query *query; /* with API_READ and API_DIGEST */
     const void *asks;                /* with API_JSON, in the route's shape */
     const char *lines;               /* with API_LINES; ends with NUL */
     bool once; /* only this code may repeat it, as it knows of the repetition: needs a fresh connection */
     struct arena *arena;      /* for the answer's texts */
     void *out_struct;         /* with API_JSON */
-    struct buffer *out_lines; /* with API_LINES; initialised */
+    struct buffer *out_lines; /* with API_LINES and API_BYTES; initialised */
 };
 
 /* The back end over a service's interface (api.h). */

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Folds the events of a log to rows, on top of what a digest tells of the earlier ones. */
+#include "job/past/history_fold.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <flyball/cost.h>
+
+#include "base/array.h"
+#include "job/core/definition_json.h"
+#include "job/core/grid_amount.h"
+#include "job/core/job_owner.h"
+#include "job/core/job_words.h"
+#include "job/core/trial_past.h"
+
+enum { TRIALS_MAX = 10000000, LOG_CHANGED = 1 };
+
+/* The log while it becomes rows. */
+struct reading {
+    struct arena *arena;
+    struct job_history *history;
+    struct brought_list brought;
+    struct digest digest;    /* what was known before */
+    struct digest_mark mark; /* of the last event */
+    bool *told;              /* owned; trials of the digest of which an event came since; index: number - 1 */
+    struct trial_past *pasts; /* owned; of the trials after those of the digest */
+    size_t count, capacity;
+    uint64_t *froze; /* owned; trials of the digest that ended or were closed since, in that order */
+    size_t froze_count, froze_capacity;
+    bool begun; /* the digest's own last event was found again */
+};
+
+static void reading_deinit(struct reading *reading)
+{
+    for (size_t i = 0; i < reading->count; i++)
+        trial_past_deinit(&reading->pasts[i]);
+    free(reading->pasts);
+    free(reading->told);
+    free(reading->froze);
+}
+
+/* The newest trial so far. */
+static uint64_t newest(const struct reading *reading)
+{
+    return reading->digest.mark.trials + reading->count;
+}
+
+static int read_defined(struct reading *reading, json_t *body, struct fly_error *out_error)
+{
+    int code = definition_from_json(body, reading->arena, &reading->history->definition, out_error);
+
+    if (code < 0)
+        return code;
+    if (reading->digest.mark.number > 0) /* which knows them */
+        return 0;
+    reading->history->objective = reading->history->definition.objective;
+    reading->history->policy = reading->history->definition.policy;
+    return 0;
+}
+
+static bool same_objective(const struct fly_objective *one, const struct fly_objective *other)
+{
+    return one->kind == other->kind && objective_eta(one) == objective_eta(other) &&
+           one->max_slowdown == other->max_slowdown;
+}
+
+/* Setting a value to what it was is no change. */
+static int read_set(struct reading *reading, const struct store_event *event, json_t *body,
+                    struct fly_error *out_error)
+{
+    struct job_history *history = reading->history;
+    struct job_setting setting;
+    struct fly_error why;
+    bool changed;
+
+    if (record_read_setting(body, &setting, &why) < 0)
+        return record_refuse(event, &why, out_error);
+    changed = setting.set_objective && !same_objective(&setting.objective, &history->objective);
+    if (setting.set_objective)
+        history->objective = setting.objective;
+    if (setting.set_pin) {
+        changed |= setting.pin_batch_size != history->pin_batch_size ||
+                   (setting.pin_batch_size > 0 && setting.pin_limit_w != history->pin_limit_w &&
+                    !(isnan(setting.pin_limit_w) && isnan(history->pin_limit_w)));
+        history->pin_batch_size = setting.pin_batch_size;
+        history->pin_limit_w = setting.pin_limit_w;
+    }
+    if (setting.policy != NULL && setting.policy[0] != '\0')
+        history->policy = arena_strdup(reading->arena, setting.policy);
+    if (history->policy == NULL)
+        return error_no_memory(out_error);
+    if (changed) {
+        history->wanted_us = event->time_us;
+        history->wanted_from = newest(reading) + 1;
+    }
+    return 0;
+}
+
+/* The first trial on a kind of hardware describes it. */
+static void describe_machine(struct reading *reading, const struct job_hardware *hardware)
+{
+    struct job_history *history = reading->history;
+    struct job_machine *machine = &history->machines[history->machine_count++];
+    size_t limits = hardware->limit_count;
+
+    *machine = (struct job_machine){
+        .gpu_model = arena_strdup(reading->arena, hardware->gpu_model),
+        .gpu_count = hardware->gpu_count,
+        .world_size = hardware->world_size,
+        .gpu_memory_bytes = hardware->gpu_memory_bytes,
+        .highest_limit_w = limits > 0 ? hardware->limits_w[limits - 1] : NAN,
+    };
+    machine->max_power_w =
+        hardware->max_power_w > 0.0 ? hardware->max_power_w : machine->highest_limit_w * hardware->gpu_count;
+}
+
+static int read_machine(struct reading *reading, const struct store_event *event, json_t *body,
+                        struct fly_error *out_error)
+{
+    struct job_history *history = reading->history;
+    struct proposed_record record;
+    struct fly_error why;
+    struct arena arena;
+    int code;
+
+    arena_init(&arena, RECORD_ARENA_MAX);
+    code = record_read_proposed(body, &arena, &record, &why);
+    if (code == 0 && record.new_line && history->machine_count < JOB_HARDWARE_MAX)
+        describe_machine(reading, &record.hardware);
+    arena_deinit(&arena);
+    if (code < 0)
+        return record_refuse(event, &why, out_error);
+    return record.line < history->machine_count
+               ? 0
+               : error_set(out_error, FLY_EDATA, "a trial runs on hardware that is not described");
+}
+
+/* Finds the place of a trial, NULL for one of the digest; trials begin in the order of their numbers. */
+static int place(struct reading *reading, uint64_t trial, struct trial_past **out_past,
+                 struct fly_error *out_error)
+{
+    uint64_t known = reading->digest.mark.trials;
+    struct trial_past *pasts;
+
+    if (trial > newest(reading) + 1 || trial > TRIALS_MAX)
+        return error_set(out_error, FLY_EDATA, "trial %" PRIu64 " comes after trial %" PRIu64, trial,
+                         newest(reading));
+    if (trial <= known) {
+        *out_past = NULL;
+        reading->told[trial - 1] = true;
+        return 0;
+    }
+    pasts = array_grow(reading->pasts, reading->count, &reading->capacity, sizeof pasts[0]);
+    if (pasts == NULL)
+        return error_no_memory(out_error);
+    if (trial == newest(reading) + 1)
+        pasts[reading->count++] = trial_past_empty;
+    reading->pasts = pasts;
+    *out_past = &pasts[trial - known - 1];
+    return 0;
+}
+
+/* Reads what an event tells about the job; a trial's events also go to the trial. */
+static int read_job(struct reading *reading, const struct store_event *event, enum record_kind kind,
+                    struct fly_error *out_error)
+{
+    json_t *body;
+    int code;
+
+    if (kind != RECORD_DEFINED && kind != RECORD_SET && kind != RECORD_PROPOSED && kind != RECORD_BROUGHT)
+        return 0;
+    code = record_parse(event, &body, out_error);
+    if (code < 0)
+        return code;
+    if (kind == RECORD_DEFINED)
+        code = read_defined(reading, body, out_error);
+    else if (kind == RECORD_BROUGHT)
+        code =
+            brought_list_add(&reading->brought, event, body, newest(reading) + 1, reading->arena, out_error);
+    else if (kind == RECORD_SET)
+        code = read_set(reading, event, body, out_error);
+    else
+        code = read_machine(reading, event, body, out_error);
+    json_decref(body);
+    return code;
+}
+
+/* Notes the figure of the grid that an end froze; of a trial of the digest it is known when that is read. */
+static int note_frozen(struct reading *reading, uint64_t trial, const struct trial_past *past,
+                       struct fly_error *out_error)
+{
+    uint64_t *froze;
+
+    if (past != NULL && !isnan(past->run_reference_per_kwh)) {
+        reading->history->reference_per_kwh = past->run_reference_per_kwh;
+        reading->froze_count = 0;
+    }
+    if (past != NULL)
+        return 0;
+    froze = array_grow(reading->froze, reading->froze_count, &reading->froze_capacity, sizeof froze[0]);
+    if (froze == NULL)
+        return error_no_memory(out_error);
+    froze[reading->froze_count++] = trial;
+    reading->froze = froze;
+    return 0;
+}
+
+/* The first event that is read is the digest's last: with another time it is of another log. */
+static int recognize(struct reading *reading, const struct store_event *event)
+{
+    const struct digest_mark *mark = &reading->digest.mark;
+
+    reading->begun = event->number == mark->number && event->time_us == mark->time_us;
+    return reading->begun ? 0 : LOG_CHANGED;
+}
+
+static int read_event(void *context, const struct store_event *event, struct fly_error *out_error)
+{
+    struct reading *reading = context;
+    enum record_kind kind = record_kind_parse(event->kind);
+    struct trial_past *past = NULL;
+    int code;
+
+    if (reading->digest.mark.number > 0 && !reading->begun)
+        return recognize(reading, event);
+    code = read_job(reading, event, kind, out_error);
+    reading->mark = (struct digest_mark){.number = event->number, .time_us = event->time_us};
+    if (code < 0 || event->trial == 0)
+        return code;
+    code = place(reading, event->trial, &past, out_error);
+    if (code == 0 && past != NULL)
+        code = trial_past_visit(past, event, out_error);
+    if (code == 0 && (kind == RECORD_ENDED || kind == RECORD_CLOSED))
+        code = note_frozen(reading, event->trial, past, out_error);
+    return code;
+}
+
+/* ---- rows ---- */
+
+static const char *copy(struct reading *reading, const char *text, bool *fits)
+{
+    const char *copied = text != NULL && text[0] != '\0' ? arena_strdup(reading->arena, text) : "";
+
+    *fits &= copied != NULL;
+    return copied != NULL ? copied : "";
+}
+
+static struct job_row make_row(struct reading *reading, uint64_t trial, const struct trial_past *past,
+                               bool *fits)
+{
+    bool over = past->ended || past->silent;
+    double known_j =
+               past->past_energy_j + (over ? trial_told_j(past->energy_j, past->time_s) : past->energy_j),
+           known_s = past->past_time_s + past->time_s;
+    char user[JOB_USER_MAX];
+    struct job_row row = {
+        .trial = trial,
+        .attempts = past->attempt,
+        .recurrence = past->record.recurrence,
+        .try_number = past->record.try_number,
+        .running = !over,
+        .late = past->expired && past->ended,
+        .nothing_learnt = past->ended && past->how.nothing_learnt,
+        .outcome = past->how.outcome,
+        .stop = past->how.stop,
+        .reason = past->record.reason,
+        .machine = past->record.line,
+        .batch_size = past->record.batch_size,
+        .limit_w = past->limit_w,
+        .profiled = past->record.wants_profile && (past->profiled || past->parted),
+        .left_alone = past->record.wants_profile && !past->profiled && !past->parted,
+        .epochs = past->ended ? past->how.epochs : past->epochs_done,
+        .whole_profile = past->profiled,
+        .metric = trial_past_metric(past, &reading->history->definition),
+        .energy_j = past->ended ? past->how.energy_j : known_j,
+        .time_s = past->ended ? past->how.time_s : known_s,
+        .startup_energy_j =
+            past->ended ? past->how.startup_energy_j : past->past_startup_energy_j + past->startup_energy_j,
+        .startup_time_s =
+            past->ended ? past->how.startup_time_s : past->past_startup_time_s + past->startup_time_s,
+        .proposed_us = past->proposed_us,
+        .ended_us = over ? past->ended_us : 0,
+        .user = copy(reading, job_user_told(past->origin.user, user), fits),
+        .account = copy(reading, past->origin.account, fits),
+        .host = copy(reading, past->origin.host, fits),
+        .gpus = copy(reading, past->origin.gpus, fits),
+        .text = copy(reading, past->how.text, fits),
+    };
+
+    row.run_energy_j = past->closed ? past->run_energy_j : fmax(row.energy_j, known_j);
+    row.run_time_s = past->closed ? past->run_time_s : fmax(row.time_s, known_s);
+    row.reference_per_kwh = over ? past->run_reference_per_kwh : past->reference_per_kwh;
+    return row;
+}
+
+/* What follows from the row, the revisions and what is wanted now. */
+static void finish_rows(struct job_history *history)
+{
+    double eta = objective_eta(&history->objective);
+    size_t revision = 0;
+
+    for (size_t i = 0; i < history->count; i++) {
+        struct job_row *row = &history->rows[i];
+        double max_power_w = history->machines[row->machine].max_power_w;
+        const struct job_brought_past *began;
+
+        while ((began = job_history_revision(history, revision + 1)) != NULL && began->before <= row->trial)
+            revision++;
+        row->revision = revision;
+        row->grid_amount = job_grid_amount(row->energy_j, row->reference_per_kwh);
+        row->run_grid_amount = job_grid_amount(row->run_energy_j, row->reference_per_kwh);
+        row->cost_j = eta == 1.0 ? row->energy_j : fly_cost(eta, max_power_w, row->energy_j, row->time_s);
+    }
+}
+
+static int add_row(struct reading *reading, uint64_t trial, const struct trial_past *past,
+                   struct job_row *out_row, struct fly_error *out_error)
+{
+    bool fits = true;
+
+    if (past->proposed == NULL || past->record.recurrence >= trial ||
+        past->record.line >= reading->history->machine_count)
+        return error_set(out_error, FLY_EDATA,
+                         "trial %" PRIu64 " was never proposed, or its recurrence never began", trial);
+    *out_row = make_row(reading, trial, past, &fits);
+    return fits ? 0 : error_no_memory(out_error);
+}
+
+/* Reads a trial of the digest anew, from its own events. */
+static int read_again(struct reading *reading, const struct history_source *source, uint64_t trial,
+                      struct told_again *out_told, struct fly_error *out_error)
+{
+    const struct store_query query = {.trial = trial};
+    struct trial_past past = trial_past_empty;
+    int code = source->read(source->self, source->job, &query, trial_past_visit, &past, out_error);
+
+    if (code == 0)
+        code = add_row(reading, trial, &past, &out_told->row, out_error);
+    out_told->reference_per_kwh = past.run_reference_per_kwh;
+    trial_past_deinit(&past);
+    return code;
+}
+
+static int by_trial(const void *left, const void *right)
+{
+    uint64_t a = ((const struct told_again *)left)->row.trial,
+             b = ((const struct told_again *)right)->row.trial;
+
+    return (a > b) - (a < b);
+}
+
+/* The figure that was frozen last, if a trial of the digest did that. */
+static void settle_reference(const struct reading *reading, const struct history_fold *fold)
+{
+    for (size_t i = reading->froze_count; i-- > 0;) {
+        const struct told_again key = {.row = {.trial = reading->froze[i]}};
+        const struct told_again *told = bsearch(&key, fold->again, fold->again_count, sizeof key, by_trial);
+
+        if (told == NULL || isnan(told->reference_per_kwh))
+            continue;
+        reading->history->reference_per_kwh = told->reference_per_kwh;
+        return;
+    }
+}
+
+/* Reads anew what the digest knew, and of which something came since. */
+static int make_again(struct reading *reading, const struct history_source *source, struct history_fold *fold,
+                      struct fly_error *out_error)
+{
+    const struct digest *digest = &reading->digest;
+    size_t count = 0;
+    int code = 0;
+
+    for (uint64_t i = 0; i < digest->mark.trials; i++)
+        count += reading->told[i];
+    fold->again = arena_alloc(reading->arena, count + 1, sizeof fold->again[0]);
+    if (fold->again == NULL)
+        return error_no_memory(out_error);
+    for (uint64_t i = 0; i < digest->mark.trials && code == 0; i++) {
+        struct told_again *told = &fold->again[fold->again_count];
+
+        if (!reading->told[i])
+            continue;
+        code = read_again(reading, source, i + 1, told, out_error);
+        fold->again_count++;
+        if (code == 0 && i + 1 >= digest->first)
+            digest->rows[i + 1 - digest->first] = told->row;
+    }
+    if (code == 0)
+        settle_reference(reading, fold);
+    return code;
+}
+
+/* The rows of the digest, and after them the new ones. */
+static int make_rows(struct reading *reading, struct fly_error *out_error)
+{
+    const struct digest *digest = &reading->digest;
+    struct job_history *history = reading->history;
+    int code = 0;
+
+    history->rows = arena_alloc(reading->arena, digest->count + reading->count + 1, sizeof history->rows[0]);
+    if (history->rows == NULL)
+        return error_no_memory(out_error);
+    if (digest->count > 0)
+        memcpy(history->rows, digest->rows, digest->count * sizeof history->rows[0]);
+    history->count = digest->count;
+    for (size_t i = 0; i < reading->count && code == 0; i++)
+        code = add_row(reading, digest->mark.trials + 1 + i, &reading->pasts[i],
+                       &history->rows[history->count++], out_error);
+    return code;
+}
+
+/* Begins with what the digest tells. */
+static int begin(struct reading *reading, const struct history_digest *digest, struct fly_error *out_error)
+{
+    const struct job_history empty = *reading->history;
+    int code = digest->length > 0
+                   ? digest_read(digest->bytes, digest->length, reading->arena, reading->history,
+                                 &reading->brought, &reading->digest, out_error)
+                   : 0;
+
+    if (code <= 0) {
+        *reading->history = empty;
+        reading->digest = (struct digest){0};
+        reading->brought = (struct brought_list){0};
+        return code;
+    }
+    reading->told = calloc((size_t)reading->digest.mark.trials + 1, sizeof reading->told[0]);
+    return reading->told != NULL ? 0 : error_no_memory(out_error);
+}
+
+static int read_all(struct reading *reading, const struct history_source *source, struct history_fold *fold,
+                    struct fly_error *out_error)
+{
+    static const struct store_query definition = {.limit = 1};
+    struct digest *digest = &reading->digest;
+    struct store_query query = {.after = digest->mark.number > 0 ? digest->mark.number - 1 : 0,
+                                .limit = source->limit > 0 ? source->limit + 1 : 0};
+    int code = 0;
+
+    if (digest->mark.number > 0) {
+        reading->begun = true;
+        code = source->read(source->self, source->job, &definition, read_event, reading, out_error);
+        reading->begun = false;
+        reading->mark = digest->mark;
+    }
+    if (code == 0)
+        code = source->read(source->self, source->job, &query, read_event, reading, out_error);
+    if (code == 0 && digest->mark.number > 0 && !reading->begun)
+        code = LOG_CHANGED;
+    if (code == 0)
+        code = make_again(reading, source, fold, out_error);
+    return code == 0 ? make_rows(reading, out_error) : code;
+}
+
+static int fold_once(const struct history_source *source, const struct history_digest *digest,
+                     struct arena *arena, struct history_fold *out_fold, struct fly_error *out_error)
+{
+    struct history_fold fold = {
+        .history = {.pin_limit_w = NAN,
+                    .reference_per_kwh = NAN,
+                    .machines = arena_alloc(arena, JOB_HARDWARE_MAX, sizeof fold.history.machines[0])}};
+    struct reading reading = {.arena = arena, .history = &fold.history};
+    int code =
+        fold.history.machines != NULL ? begin(&reading, digest, out_error) : error_no_memory(out_error);
+
+    if (code == 0)
+        code = read_all(&reading, source, &fold, out_error);
+    fold.history.brought = reading.brought.items;
+    fold.history.brought_count = reading.brought.count;
+    fold.history.revision = reading.brought.revisions;
+    fold.known = reading.digest.mark.trials;
+    fold.mark = reading.mark;
+    fold.mark.trials = newest(&reading);
+    reading_deinit(&reading);
+    if (code == 0) {
+        finish_rows(&fold.history);
+        *out_fold = fold;
+    }
+    return code;
+}
+
+int history_fold(const struct history_source *source, const struct history_digest *digest,
+                 struct arena *arena, struct history_fold *out_fold, struct fly_error *out_error)
+{
+    static const struct history_digest none = {NULL, 0};
+    int code = fold_once(source, digest, arena, out_fold, out_error);
+
+    return code == LOG_CHANGED ? fold_once(source, &none, arena, out_fold, out_error) : code;
+}
