@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "job/remote/service_address.h"
+#include "base/service_address.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

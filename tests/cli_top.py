@@ -50,7 +50,7 @@ def daemon():
 
 
 def top(*arguments, **options):
-    return tap.run([FLYBALL, "top", "--daemon", str(SOCKET), *arguments], env=CLEAN, cwd=HOME, **options)
+    return tap.run([FLYBALL, "top", "--daemon", f"unix:{SOCKET}", *arguments], env=CLEAN, cwd=HOME, **options)
 
 
 def document(*arguments):
@@ -126,7 +126,10 @@ def test_no_daemon():
     done = top("--once")
     tap.equal(done.returncode != 0, True)
     tap.equal(done.stderr.count("\n"), 1, done.stderr)
-    tap.contains(done.stderr, f"no daemon listens at '{SOCKET}'; start it")
+    tap.contains(done.stderr, f"no daemon listens at 'unix:{SOCKET}'; start it")
+    for address in ("127.0.0.1:1", str(SOCKET)):
+        done = tap.run([FLYBALL, "top", "--once", "--daemon", address], env=CLEAN, cwd=HOME)
+        tap.contains(done.stderr, f"no daemon listens at '{address}'; start it")
 
 
 def test_other_answers():

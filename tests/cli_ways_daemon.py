@@ -31,6 +31,8 @@ def test_daemon():
 def test_daemon_is_found_as_its_clients_find_it():
     with locked_machine(gpus=1), daemon() as running, daemon(tcp=True) as other:
         for ways, used in (({"ZEUSD_SOCK_PATH": running.address}, running),
+                           ({"FLYBALL_KNOB_DAEMON": f"unix:{running.address}"}, running),
+                           ({"FLYBALL_KNOB_DAEMON": other.address.removeprefix("http://")}, other),
                            ({"ZEUSD_HOST_PORT": other.address.removeprefix("http://")}, other),
                            ({"ZEUSD_SOCK_PATH": running.address, "ZEUSD_HOST_PORT": "127.0.0.1:1"}, running),
                            ({"ZEUSD_SOCK_PATH": "/nowhere", "FLYBALL_KNOB_DAEMON": other.address}, other)):

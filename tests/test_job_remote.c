@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/service_address.h"
 #include "job/remote/remote_answer.h"
-#include "job/remote/service_address.h"
 
 /* ---- a service that says what it was told to ---- */
 
@@ -341,6 +341,12 @@ static void test_addresses(void **state)
         {"https://flyball.example.org/team/a//", 0, "https://flyball.example.org/team/a"},
         {"https://[2001:db8::1]:8443", 0, "https://[2001:db8::1]:8443"},
         {"unix:/run/flyball.sock", 0, "http://localhost"},
+        {"unix:///run/flyball.sock", 0, "http://localhost"},
+        {"/run/flyball.sock", 0, "http://localhost"},
+        {"127.0.0.1:7470", 0, "http://127.0.0.1:7470"},
+        {"[::1]:7470", 0, "http://[::1]:7470"},
+        {"host:65536", FLY_EUSAGE, "begins with http://"},
+        {"user:a-secret@host:80", FLY_EUSAGE, "begins with http://"},
         {"unix:", FLY_EUSAGE, "name the socket"},
         {"http://", FLY_EUSAGE, "expected http://HOST:PORT"},
         {"http:///jobs", FLY_EUSAGE, "expected http://HOST:PORT"},
@@ -374,6 +380,36 @@ static void test_addresses(void **state)
     memcpy(long_path, "unix:", strlen("unix:"));
     long_path[sizeof long_path - 1] = '\0';
     assert_int_equal(service_address_parse(long_path, &address, &error), FLY_ELIMIT);
+}
+
+/* Which of them are services, where a file or a database may be meant too. */
+static void test_forms(void **state)
+{
+    static const struct {
+        const char *text;
+        enum address_form form;
+        const char *rest;
+    } rows[] = {
+        {"unix:/run/x.sock", ADDRESS_SOCKET, "/run/x.sock"},
+        {"unix:///run/x.sock", ADDRESS_SOCKET, "/run/x.sock"},
+        {"http://host", ADDRESS_HTTP, "host"},
+        {"https://host:1/x", ADDRESS_HTTPS, "host:1/x"},
+        {"localhost:7470", ADDRESS_HOST, "localhost:7470"},
+        {"[::1]:7470", ADDRESS_HOST, "[::1]:7470"},
+        {"", ADDRESS_PATH, ""},
+        {"store.sqlite", ADDRESS_PATH, "store.sqlite"},
+        {"/a:80", ADDRESS_PATH, "/a:80"},
+        {"./a:80", ADDRESS_PATH, "./a:80"},
+        {"postgresql://host:5432/x", ADDRESS_PATH, "postgresql://host:5432/x"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const char *rest;
+
+        if (address_split(rows[i].text, &rest) != rows[i].form || strcmp(rest, rows[i].rest) != 0)
+            fail_msg("%s: '%s'", rows[i].text, rest);
+    }
 }
 
 /* ---- pages of a log ---- */
@@ -431,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_refused_tokens),
         cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_forms),
         cmocka_unit_test(test_pages),
     };
 

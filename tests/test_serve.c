@@ -46,7 +46,13 @@ static void test_listen_addresses(void **state)
         {"[127.0.0.1]:80", NULL, false},
         {"[]:80", NULL, false},
         {"example.org:80", NULL, false},
-        {"http://127.0.0.1:80", NULL, false},
+        {"http://127.0.0.1:80", "127.0.0.1:80", true},
+        {"https://[::1]:80/", "[::1]:80", true},
+        {"http://127.0.0.1:80/x", NULL, false},
+        {"http://example.org:80", NULL, false},
+        {"unix:///run/x.sock", "unix:/run/x.sock", true},
+        {"/run/x.sock", "unix:/run/x.sock", true},
+        {"x.sock", NULL, false},
         {"*:80", NULL, false},
     };
 

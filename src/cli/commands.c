@@ -132,7 +132,8 @@ static const struct cli_variable variables[] = {
      "File of a site's commands that set power limits for users whom the driver does not "
      "let; /etc/flyball/commands.toml, where it is, unless set."},
     {"FLYBALL_KNOB_DAEMON",
-     "Socket, or http://HOST:PORT, of flyballd, or of Zeus's daemon, that sets power limits for them; "
+     "Address (unix:PATH, http://HOST:PORT, https://HOST:PORT) of flyballd, or of Zeus's daemon, that sets "
+     "power limits for them; "
      "ZEUSD_SOCK_PATH, ZEUSD_HOST_PORT, /run/flyballd/flyballd.sock, or /run/zeusd/zeusd.sock, where it is, "
      "unless set."},
     {"FLYBALL_KNOB_DAEMON_USER",

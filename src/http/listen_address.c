@@ -10,9 +10,10 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "base/service_address.h"
 
-enum { PORT_MAX = 65535, LOOPBACK_NET = 127, HOST_MAX = INET6_ADDRSTRLEN };
-static const char unix_prefix[] = "unix:", number_prefix[] = "fd:";
+enum { PORT_MAX = 65535, LOOPBACK_NET = 127, HOST_MAX = INET6_ADDRSTRLEN, HOST_PORT_MAX = HOST_MAX + 16 };
+static const char number_prefix[] = "fd:";
 
 static int parse_unix(const char *path, struct listen_address *address, struct fly_error *out_error)
 {
@@ -110,13 +111,22 @@ static bool parse_tcp(const char *text, struct listen_address *address)
 int listen_address_parse(const char *text, struct listen_address *out_address, struct fly_error *out_error)
 {
     struct listen_address address = {.fd = -1};
+    const char *rest;
+    enum address_form form = address_split(text, &rest);
+    char host[HOST_PORT_MAX];
     int code = 0;
 
-    if (strncmp(text, unix_prefix, sizeof unix_prefix - 1) == 0)
-        code = parse_unix(text + sizeof unix_prefix - 1, &address, out_error);
+    if (form == ADDRESS_HTTP || form == ADDRESS_HTTPS)
+        address.tls = form == ADDRESS_HTTPS ? "https://" : "http://";
+    snprintf(host, sizeof host, "%.*s", (int)strcspn(rest, "/"), rest);
+    if (form == ADDRESS_SOCKET || (form == ADDRESS_PATH && strchr(rest, '/') != NULL))
+        code = parse_unix(rest, &address, out_error);
     else if (strncmp(text, number_prefix, sizeof number_prefix - 1) == 0)
         code = parse_number(text + sizeof number_prefix - 1, &address, out_error);
-    else if (!parse_tcp(text, &address))
+    else if (rest[strcspn(rest, "/")] != '\0' && strcmp(strchr(rest, '/'), "/") != 0)
+        code = error_set(out_error, FLY_EUSAGE,
+                         "listen address '%.100s' has a path; leave out what follows the port", text);
+    else if (!parse_tcp(host, &address))
         code = error_set(out_error, FLY_EUSAGE,
                          "listen address '%.100s' is none; give an address in numbers with its port, as in "
                          "'127.0.0.1:7470', '[::1]:7470' or '0.0.0.0:7470', or 'unix:' and a path",

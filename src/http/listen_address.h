@@ -13,15 +13,17 @@
 struct listen_address {
     struct sockaddr_storage at; /* AF_INET, AF_INET6 or AF_UNIX */
     socklen_t length;
-    bool here; /* only this machine can reach it: loopback or a Unix socket */
-    int fd;    /* a socket that listens already, of which the rest is not known yet; -1: none */
+    bool here;       /* only this machine can reach it: loopback or a Unix socket */
+    const char *tls; /* "http://" or "https://", where the text says so; NULL: it does not */
+    int fd;          /* a socket that listens already, of which the rest is not known yet; -1: none */
 };
 
 /*
- * Reads "127.0.0.1:7470", "[::1]:7470", "localhost:7470" (which is 127.0.0.1),
- * "unix:/run/flyball-serve/serve.sock", or "fd:3": a socket that whoever started the program opened
- * (listener_inherited). With port 0 the kernel chooses one. FLY_EUSAGE for
- * anything else, host names included; FLY_ELIMIT for a path too long for a socket.
+ * Reads addresses as base/service_address.h has them: "127.0.0.1:7470", "[::1]:7470", "localhost:7470" (which
+ * is 127.0.0.1), "unix:/run/flyball-serve/serve.sock", or "fd:3": a socket that whoever started the program
+ * opened (listener_inherited). "http://127.0.0.1:7470" and a path with a '/' will do, too. With port 0 the
+ * kernel chooses one. FLY_EUSAGE for anything else, host names included; FLY_ELIMIT for a path too long for a
+ * socket.
  */
 int listen_address_parse(const char *text, struct listen_address *out_address, struct fly_error *out_error);
 

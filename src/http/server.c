@@ -181,6 +181,12 @@ static int open_door(struct server *server, const char *text, struct fly_error *
         code = listener_look(&address, out_error);
     if (code == 0)
         code = check_address(&server->options, &address, text, out_error);
+    if (code == 0 && address.tls != NULL &&
+        strcmp(address.tls, server->options.certificate != NULL ? "https://" : "http://") != 0)
+        code = error_set(out_error, FLY_EUSAGE,
+                         "cannot listen at '%.100s': with --tls-certificate all such addresses are https://, "
+                         "without it http://",
+                         text);
     if (code == 0)
         code = listener_open(&address, &access, &door->listener, out_error);
     if (code < 0)

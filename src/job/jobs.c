@@ -9,23 +9,12 @@
 
 const struct job_backend *const job_backends[] = {&job_backend_local, &job_backend_remote, NULL};
 
-static bool begins_with(const char *address, const char *const *prefixes)
-{
-    for (; prefixes != NULL && *prefixes != NULL; prefixes++) {
-        if (strncmp(address, *prefixes, strlen(*prefixes)) == 0)
-            return true;
-    }
-    return false;
-}
-
 static const struct job_backend *choose(const char *text)
 {
     const struct job_backend *chosen = NULL;
 
     for (const struct job_backend *const *backend = job_backends; *backend != NULL; backend++) {
-        bool any = (*backend)->prefixes == NULL && chosen == NULL;
-
-        if (any || begins_with(text, (*backend)->prefixes))
+        if ((*backend)->takes == NULL ? chosen == NULL : (*backend)->takes(text))
             chosen = *backend;
     }
     return chosen;

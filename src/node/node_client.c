@@ -6,21 +6,25 @@
 
 #include "base/error.h"
 #include "base/http_client.h"
+#include "base/service_address.h"
 #include "http/exchange.h"
 #include "shapes/shape_rows.h"
 
 enum { ANSWER_MAX = 1 << 16, URL_BYTES = 256, ARENA_BYTES = 1 << 16, CODES_MAX = 100 };
 
-static const char front[] = "unix:";
 static const double connect_s = 5, most_s = 120;
 
 static const char *find_socket(const struct config *config)
 {
     const struct cli_list *listen = config_list(config, KEY_LISTEN);
 
-    for (size_t i = 0; i < listen->count; i++)
-        if (strncmp(listen->words[i], front, sizeof front - 1) == 0)
-            return listen->words[i] + sizeof front - 1;
+    for (size_t i = 0; i < listen->count; i++) {
+        const char *rest;
+        enum address_form form = address_split(listen->words[i], &rest);
+
+        if (form == ADDRESS_SOCKET || (form == ADDRESS_PATH && strchr(rest, '/') != NULL))
+            return rest;
+    }
     return NULL;
 }
 

@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/service_address.h"
 #include "base/words.h"
 
 enum { SCHEME_MAX = 32, HEX = 16 };
@@ -26,12 +27,15 @@ static const struct scheme {
 };
 enum { SCHEME_COUNT = sizeof schemes / sizeof schemes[0] };
 
-/* Gives the text's scheme, "" for a path; recognises "scheme://" and "unix:". */
+/* Gives the text's scheme, "" for a path; recognises "scheme://", "unix:", and a service's HOST:PORT. */
 static void read_scheme(const char *text, char out_scheme[SCHEME_MAX])
 {
+    const char *rest;
     size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
 
     out_scheme[0] = '\0';
+    if (address_split(text, &rest) == ADDRESS_HOST)
+        snprintf(out_scheme, SCHEME_MAX, "http");
     if (length == 0 || length >= SCHEME_MAX || text[length] != ':')
         return;
     if (strncmp(text + length, "://", 3) == 0 || strncmp(text, "unix:", 5) == 0) {

@@ -29,6 +29,9 @@ const char *const help_file_paragraphs[] = {
     "write, nor one that a group with others than its owner may write. A file of an owner whom this user "
     "namespace does not know counts on a read-only mount. A link counts if you or root made it. Any other "
     "file is passed over with a warning.",
+    "A flag is also written --NAME=yes, --NAME=no or --no-NAME, so that it can be taken back where a file or "
+    "a "
+    "variable sets it.",
     "The file of the working directory comes along with whatever stands there, such as a clone of somebody's "
     "repository. A key that names a library, an address, a file of tokens, or what is written, or that gives "
     "up a protection, does not count in it: Flyball says so and goes on without.",

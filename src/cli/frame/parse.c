@@ -50,13 +50,33 @@ struct spelled {
 /* Before the command only the common options are known. */
 static const struct cli_command no_command = {.words = ""};
 
+/* The flag that a name negates: "no-verbose" the flag verbose, and "hook" the flag no-hook; -1: none. */
+static int negated_flag(const struct cli_command *command, const char *name, size_t length)
+{
+    char negated[LINE_TEXT_MAX];
+    int index;
+
+    if (length > 3 && strncmp(name, "no-", 3) == 0)
+        index = command_option_index(command, name + 3, length - 3);
+    else
+        index = command_option_index(
+            command, negated,
+            (size_t)snprintf(negated, sizeof negated, "no-%.*s", (int)(length % 100), name));
+    return index >= 0 && command_option(command, (size_t)index)->type == CLI_FLAG ? index : -1;
+}
+
 static struct spelled spell_name(const struct cli_command *command, const char *argument)
 {
     size_t length = strcspn(argument, "=");
+    struct spelled spelled = {.index = command_option_index(command, argument + 2, length - 2),
+                              .length = length,
+                              .value = argument[length] == '=' ? argument + length + 1 : NULL};
 
-    return (struct spelled){.index = command_option_index(command, argument + 2, length - 2),
-                            .length = length,
-                            .value = argument[length] == '=' ? argument + length + 1 : NULL};
+    if (spelled.index < 0 && spelled.value == NULL) {
+        spelled.index = negated_flag(command, argument + 2, length - 2);
+        spelled.value = spelled.index >= 0 ? "no" : NULL;
+    }
+    return spelled;
 }
 
 /* "-i0": the rest behind the letter is its value; a flag takes none. */

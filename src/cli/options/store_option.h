@@ -10,8 +10,8 @@
 /* clang-format off */
 #define OPTION_STORE \
     {.name = "store", .type = CLI_TEXT, .placeholder = "ADDRESS", .key = "store", .sensitive = true, \
-     .help = "Where jobs are kept: a file, postgresql://..., or a service's address. If not given, a file of " \
-             "the user's own."}
+     .help = "Where jobs are kept: a file, postgresql://..., or a service: unix:PATH, http://HOST:PORT or " \
+             "https://HOST:PORT. If not given, a file of the user's own."}
 /* clang-format on */
 
 /* Opens the store of --store for reading. If it does not exist, it is not created (FLY_ENOTFOUND). */

@@ -207,8 +207,8 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
      .help = "With --job: names the state of script, data and hyper-parameters. With another one than on record " \
              "learning begins anew, and what was observed before is a hint alone."}, \
     {.name = "store", .type = CLI_TEXT, .placeholder = "ADDRESS", .key = "store", .sensitive = true, \
-     .help = "Where jobs are kept: a file, postgresql://..., or a service's address. If not given, a file of " \
-             "the user's own."}, \
+     .help = "Where jobs are kept: a file, postgresql://..., or a service: unix:PATH, http://HOST:PORT or " \
+             "https://HOST:PORT. If not given, a file of the user's own."}, \
     {.name = "finish-by", .type = CLI_TEXT, .placeholder = "TIME", \
      .help = "With --job: nothing is explored that could miss this time: 07:30, or 2026-11-22T07:30. With --tune and " \
              "--carbon or --price: the training ends by then, in place of --max-slowdown."}, \

@@ -29,7 +29,8 @@ enum { LINES_MAX = 16384, DESCRIPTORS_OF_A_WORKER = 16, OTHER_DESCRIPTORS = 512,
 static const struct cli_option options[] = {
     {.name = "listen", .type = CLI_LIST, .placeholder = "ADDRESS", .default_text = "127.0.0.1:7470",
      .key = "serve.listen", .sensitive = true,
-     .help = "Addresses to listen at: 127.0.0.1:PORT, [::1]:PORT, unix:PATH; port 0 is one that is free."},
+     .help = "Addresses to listen at: 127.0.0.1:PORT, [::1]:PORT, unix:PATH; with http:// or https:// in front they mean "
+             "the same; port 0 is one that is free."},
     OPTION_STORE,
     {.name = "compat-zeus", .type = CLI_FLAG, .key = "serve.compat_zeus", .sensitive = true,
      .help = "Answer as the public batch-size server too, at the root, so that its clients work unchanged; with "

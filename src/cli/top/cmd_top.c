@@ -40,11 +40,11 @@ static const struct cli_option options[] = {
      .help = "Off a terminal, end after so many answers; if not given, go on."},
     {.name = "daemon",
      .type = CLI_TEXT,
-     .placeholder = "SOCKET",
-     .default_text = "/run/flyballd/flyballd.sock",
+     .placeholder = "ADDRESS",
+     .default_text = "unix:/run/flyballd/flyballd.sock",
      .key = "top.daemon",
      .sensitive = true,
-     .help = "Unix socket of flyballd."},
+     .help = "Address of flyballd: unix:PATH, http://HOST:PORT or https://HOST:PORT."},
 };
 
 static int print_once(struct top *top, struct fly_error *out_error)
@@ -86,7 +86,7 @@ static int show(struct top *top, struct fly_error *out_error)
 static int top_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct top top = {.call = call,
-                      .socket = cli_text(call, "daemon"),
+                      .daemon = cli_text(call, "daemon"),
                       .interval_s = cli_real(call, "interval"),
                       .wish = {.by = (enum top_by)cli_choice(call, "by"),
                                .sort = (enum top_sort)cli_choice(call, "sort"),

@@ -11,7 +11,7 @@ int top_read(struct top *top, struct fly_error *out_error)
     int code;
 
     arena_init(&arena, TOP_ANSWER_BYTES);
-    code = top_ask(top->socket, &arena, &answer, out_error);
+    code = top_ask(top->daemon, &arena, &answer, out_error);
     if (code == 0)
         code = top_group_make(&answer, &top->wish, &arena, &groups, out_error);
     if (code < 0) {

@@ -8,7 +8,7 @@
 /* What `flyball top` has read last, and its two forms of output. */
 struct top {
     const struct cli_call *call;
-    const char *socket;
+    const char *daemon;
     double interval_s;
     struct top_wish wish;
     struct arena arena; /* of the two below */

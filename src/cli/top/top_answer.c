@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/http_client.h"
+#include "base/service_address.h"
 #include "shapes/shape_rows.h"
 
 enum { ANSWER_BYTES_MAX = 32 << 20, NAME_BYTES = 256, PATH_BYTES = 8192 };
@@ -169,7 +170,7 @@ int top_answer_read(const char *gpus, size_t gpus_length, const char *usage, siz
 
 /* ---- asking ---- */
 
-static int refused(const char *socket, const char *path, const struct http_answer *answer,
+static int refused(const char *daemon, const char *path, const struct http_answer *answer,
                    struct arena *arena, struct fly_error *out_error)
 {
     struct refusal refusal = {{NULL}};
@@ -182,55 +183,58 @@ static int refused(const char *socket, const char *path, const struct http_answe
     if (answer->status == 404)
         return error_set(
             out_error, FLY_EUNSUPPORTED,
-            "the daemon at '%s' does not answer '%s'; it is older than this program, or no flyballd", socket,
+            "the daemon at '%s' does not answer '%s'; it is older than this program, or no flyballd", daemon,
             path);
     if (answer->status == 401 || answer->status == 403)
         return error_set(out_error, FLY_EPERM,
-                         "the daemon at '%s' does not let you read: %s; ask its operator for a rule", socket,
+                         "the daemon at '%s' does not let you read: %s; ask its operator for a rule", daemon,
                          said);
-    return error_set(out_error, FLY_EREAD, "the daemon at '%s' answered '%s' with status %d%s%s", socket,
+    return error_set(out_error, FLY_EREAD, "the daemon at '%s' answered '%s' with status %d%s%s", daemon,
                      path, answer->status, said[0] != '\0' ? ": " : "", said);
 }
 
-static int ask(const char *socket, const char *path, struct arena *arena, struct http_answer *out_answer,
+static int ask(const char *daemon, const char *path, struct arena *arena, struct http_answer *out_answer,
                struct fly_error *out_error)
 {
-    char url[NAME_BYTES];
-    const struct http_request request = {.url = url,
-                                         .unix_socket = socket,
-                                         .answer_maximum = ANSWER_BYTES_MAX,
-                                         .connect_timeout_s = connect_s,
-                                         .total_timeout_s = answer_s,
-                                         .past_proxies = true};
+    char url[SERVICE_ADDRESS_MAX + NAME_BYTES];
+    struct service_address address;
+    struct http_request request = {.url = url,
+                                   .answer_maximum = ANSWER_BYTES_MAX,
+                                   .connect_timeout_s = connect_s,
+                                   .total_timeout_s = answer_s,
+                                   .past_proxies = true};
     struct fly_error fault = {.code = 0};
-    int code;
+    int code = service_address_parse(daemon, &address, out_error);
 
-    snprintf(url, sizeof url, "http://localhost%s", path);
+    if (code < 0)
+        return code;
+    request.unix_socket = address.socket[0] != '\0' ? address.socket : NULL;
+    snprintf(url, sizeof url, "%s%s", address.url, path);
     code = http_ask(&request, out_answer, &fault);
     if (code == FLY_ENOTFOUND)
         return error_set(
             out_error, code,
-            "no daemon listens at '%s'; start it ('systemctl start flyballd'), or name its socket with "
+            "no daemon listens at '%s'; start it ('systemctl start flyballd'), or name its address with "
             "--daemon",
-            socket);
+            daemon);
     if (code < 0)
-        return error_set(out_error, code, "the daemon at '%s': %s", socket, fault.text);
+        return error_set(out_error, code, "the daemon at '%s': %s", daemon, fault.text);
     if (out_answer->status == 200)
         return 0;
-    code = refused(socket, path, out_answer, arena, out_error);
+    code = refused(daemon, path, out_answer, arena, out_error);
     http_answer_deinit(out_answer);
     return code;
 }
 
-int top_ask(const char *socket, struct arena *arena, struct top_answer *out_answer,
+int top_ask(const char *daemon, struct arena *arena, struct top_answer *out_answer,
             struct fly_error *out_error)
 {
     struct http_answer gpus, usage;
-    int code = ask(socket, "/v1/gpus", arena, &gpus, out_error);
+    int code = ask(daemon, "/v1/gpus", arena, &gpus, out_error);
 
     if (code < 0)
         return code;
-    code = ask(socket, "/v1/usage", arena, &usage, out_error);
+    code = ask(daemon, "/v1/usage", arena, &usage, out_error);
     if (code == 0) {
         code = top_answer_read(gpus.body.data, gpus.body.length, usage.body.data, usage.body.length, arena,
                                out_answer, out_error);

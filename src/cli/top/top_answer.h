@@ -67,10 +67,10 @@ int top_answer_read(const char *gpus, size_t gpus_length, const char *usage, siz
                     struct arena *arena, struct top_answer *out_answer, struct fly_error *out_error);
 
 /*
- * Asks the daemon at that socket. Errors name the socket and the next step: FLY_ENOTFOUND if no daemon
+ * Asks the daemon at that address. Errors name it and the next step: FLY_ENOTFOUND if no daemon
  * listens, FLY_EPERM if it does not let this user read, FLY_EUNSUPPORTED if it does not attribute.
  */
-int top_ask(const char *socket, struct arena *arena, struct top_answer *out_answer,
+int top_ask(const char *daemon, struct arena *arena, struct top_answer *out_answer,
             struct fly_error *out_error);
 
 #endif

@@ -81,8 +81,8 @@ struct job_options {
  * is what open made. No function but `digest` is NULL.
  */
 struct job_backend {
-    const char *name;            /* "local", "remote" */
-    const char *const *prefixes; /* of its addresses, ended by NULL; NULL: all that no other takes */
+    const char *name;                   /* "local", "remote" */
+    bool (*takes)(const char *address); /* whether it is one of its own; NULL: all that no other takes */
 
     int (*open)(const char *address, const struct job_options *options, void **out_self,
                 struct fly_error *out_error);

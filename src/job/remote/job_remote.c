@@ -300,11 +300,16 @@ static void remote_take_expired(void *self, struct job_expiries *out_expiries)
     out_expiries->count = 0;
 }
 
-static const char *const prefixes[] = {"http://", "https://", "unix:", NULL};
+static bool remote_takes(const char *address)
+{
+    const char *rest;
+
+    return address_split(address, &rest) != ADDRESS_PATH;
+}
 
 const struct job_backend job_backend_remote = {
     .name = "remote",
-    .prefixes = prefixes,
+    .takes = remote_takes,
     .open = remote_open,
     .close = remote_close,
     .define = remote_define,

@@ -3,9 +3,9 @@
 #define FLYBALL_JOB_REMOTE_JOB_REMOTE_H
 
 #include "base/http_client.h"
+#include "base/service_address.h"
 #include "job/core/job_backend.h"
 #include "job/remote/remote_answer.h"
-#include "job/remote/service_address.h"
 
 /*
  * Jobs that a service keeps: each call is a request (api.h). A call whose answer was lost is repeated within

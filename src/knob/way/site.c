@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/service_address.h"
 #include "knob/way/command_file.h"
 #include "knob/way/way.h"
 
@@ -56,18 +57,15 @@ static void find_commands(const char *given, struct site *site)
         keep_path(usual_commands, place);
 }
 
-static bool is_url(const char *text)
-{
-    return strncmp(text, "http://", strlen("http://")) == 0 ||
-           strncmp(text, "https://", strlen("https://")) == 0;
-}
-
 static void keep_address(const char *text, char place[SITE_PLACE_MAX])
 {
-    if (!is_url(text))
-        keep_path(text, place);
-    else if (strlen(text) < SITE_PLACE_MAX && is_printable(text))
-        memcpy(place, text, strlen(text) + 1);
+    const char *rest;
+    enum address_form form = address_split(text, &rest);
+
+    if (form == ADDRESS_SOCKET || form == ADDRESS_PATH)
+        keep_path(rest, place);
+    else if (strlen(text) + strlen("http://") < SITE_PLACE_MAX && is_printable(text))
+        snprintf(place, SITE_PLACE_MAX, "%s%s", form == ADDRESS_HOST ? "http://" : "", text);
 }
 
 static void find_daemon(const char *given, struct site *site)

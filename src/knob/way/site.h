@@ -29,7 +29,7 @@
  * driver, which everybody may read.
  *
  *     commands   FLYBALL_KNOB_COMMANDS, a file; else /etc/flyball/commands.toml if it exists
- *     daemon     FLYBALL_KNOB_DAEMON: the path of a socket, http://HOST:PORT or https://HOST:PORT; else the
+ *     daemon     FLYBALL_KNOB_DAEMON, an address (base/service_address.h); else the
  *                variables of the public daemon's clients, ZEUSD_SOCK_PATH and
  *                ZEUSD_HOST_PORT; else the socket of flyballd, /run/flyballd/flyballd.sock, or
  *                that of the public daemon, /run/zeusd/zeusd.sock, if it exists
