@@ -215,4 +215,15 @@ def test_directories():
         tap.equal(plain.returncode, 0)
 
 
+def test_tries_by_default():
+    """As many as are safe: several where the command puts what it saves into the try's own directory, else one, and how to have more is said."""
+    fails = "fail=16:crash,32:crash,64:crash"
+    with machine(*EXACT, gpus=1):
+        for words, options, count, hints in ((["x=1"], [], 1, True), (["x=1"], ["--tries", "2"], 2, False), (["x={try_directory}"], [], 3, False),
+                                             (["x={try_directory}"], ["--tries", "1"], 1, True)):
+            fresh()
+            result, said = run(fails, *words, options=options)
+            tap.equal((len(said["tries"]), "no second was made" in result.stderr), (count, hints), result.stderr)
+
+
 tap.main(globals())

@@ -313,7 +313,7 @@ def test_tuning():
 # A tuner, or a session of a recurring job, until it has set the lowest limit; then the limits that it has set.
 TUNER = """
 import time, flyball
-with flyball.Tuner(flyball.Monitor(), objective="lowest-limit", limits_w=[400, 200], warmup_steps=1, profile_steps=5) as tuner:
+with flyball.Tuner(flyball.Monitor(), objective="lowest-limit", max_slowdown=None, limits_w=[400, 200], warmup_steps=1, profile_steps=5) as tuner:
     while tuner.state not in ("settled", "stopped"):
         tuner.step_begin()
         time.sleep(0.0005)

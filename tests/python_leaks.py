@@ -77,7 +77,7 @@ def tuner_cases():
     import flyball
 
     meter = flyball.Monitor(nvml_path=EMULATOR / "libnvidia-ml.so.1", amdsmi_path="/none")
-    options = {"objective": "lowest-limit", "all_reduce": lambda sums, maxima: None, "rank": 0}
+    options = {"objective": "lowest-limit", "max_slowdown": None, "all_reduce": lambda sums, maxima: None, "rank": 0}
     tuner = flyball.Tuner(meter, **options)
 
     def early():
@@ -99,7 +99,7 @@ def tuner_cases():
             return self.limit_w
 
     def turned():
-        with flyball.Tuner(meter, objective="lowest-limit", turner=Turner(), warmup_steps=1, profile_steps=1) as another:
+        with flyball.Tuner(meter, objective="lowest-limit", max_slowdown=None, turner=Turner(), warmup_steps=1, profile_steps=1) as another:
             for _ in range(10):
                 another.step_begin()
 

@@ -192,7 +192,7 @@ import flyball
 rank = int(sys.argv[1])
 torch.distributed.init_process_group("gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2)
 monitor = flyball.Monitor(gpus=[rank], nvml_path={LIBRARY!r})
-with flyball.Tuner(monitor, objective="lowest-limit", limits_w=[{HIGHEST_W}, {LOWEST_W}], warmup_steps=1, profile_steps=5) as tuner:
+with flyball.Tuner(monitor, objective="lowest-limit", max_slowdown=None, limits_w=[{HIGHEST_W}, {LOWEST_W}], warmup_steps=1, profile_steps=5) as tuner:
     steps = 0
     while tuner.state not in ("settled", "stopped"):
         tuner.step_begin()

@@ -69,7 +69,7 @@ def test_monitor_stays_until_the_end():
 
 def test_arguments():
     with Machine(), monitor() as meter:
-        for good in ({"max_slowdown": "3 %"}, {"max_slowdown": "1.03 x"}, {"max_slowdown": 0}, {"max_slowdown": 0.03}, {"eta": 1},
+        for good in ({"max_slowdown": "3 %"}, {"max_slowdown": "none"}, {"max_slowdown": "auto"}, {"max_slowdown": "1.03 x"}, {"max_slowdown": 0}, {"max_slowdown": 0.03}, {"eta": 1},
                      {"objective": "cost", "eta": 0.5}, {"objective": "cost:0.5"}, {"knob": "auto"}, {"job_name": None, "batch_size": 2**40},
                      {"carbon": {"steps": 100, "source": None}}, {"rank": 0, "all_reduce": None}):
             flyball.Tuner(meter, **good).close()

@@ -154,7 +154,7 @@ SCRIPT = f"""
 import os, signal, sys, threading, time
 import flyball
 meter = flyball.Monitor(nvml_path={LIBRARY!r})
-tuner = flyball.Tuner(meter, objective="lowest-limit", limits_w=[{HIGHEST_W}, {LOWEST_W}], warmup_steps=1, profile_steps=5)
+tuner = flyball.Tuner(meter, objective="lowest-limit", max_slowdown=None, limits_w=[{HIGHEST_W}, {LOWEST_W}], warmup_steps=1, profile_steps=5)
 while tuner.state not in ("settled", "stopped"):
     tuner.step_begin()
     time.sleep(0.0005)

@@ -68,20 +68,21 @@ static inline void scene_begin(struct scene *scene)
     scene->jobs = fake_jobs_handle(&scene->fake);
     tuner_profile_made(&scene->profile, 1);
     tuner_bench_start(&scene->bench, &scene->profile, "exact");
-    scene->options = (struct fly_session_options){.size = sizeof scene->options,
-                                                  .job_name = "job",
-                                                  .objective = {.kind = FLY_OBJECTIVE_ENERGY},
-                                                  .batch_sizes = scene_batch_sizes,
-                                                  .batch_count = COUNT(scene_batch_sizes),
-                                                  .default_batch_size = 64,
-                                                  .target = FLY_TARGET_AT_LEAST,
-                                                  .target_metric = 0.9,
-                                                  .max_epochs = 10,
-                                                  .run = "run-1",
-                                                  .tries = 3,
-                                                  .meter = scene->bench.meter,
-                                                  .turner = &tuner_bench_turner,
-                                                  .turner_data = &scene->bench};
+    scene->options =
+        (struct fly_session_options){.size = sizeof scene->options,
+                                     .job_name = "job",
+                                     .objective = {.kind = FLY_OBJECTIVE_ENERGY, .max_slowdown = INFINITY},
+                                     .batch_sizes = scene_batch_sizes,
+                                     .batch_count = COUNT(scene_batch_sizes),
+                                     .default_batch_size = 64,
+                                     .target = FLY_TARGET_AT_LEAST,
+                                     .target_metric = 0.9,
+                                     .max_epochs = 10,
+                                     .run = "run-1",
+                                     .tries = 3,
+                                     .meter = scene->bench.meter,
+                                     .turner = &tuner_bench_turner,
+                                     .turner_data = &scene->bench};
     scene->parts =
         (struct session_parts){.jobs = &scene->jobs, .clock = &scene->bench.clock, .spool_directory = spool};
 }

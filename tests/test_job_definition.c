@@ -45,6 +45,46 @@ static void test_define(void **state)
     assert_int_equal(job_fixture_count(&fixture, "nightly", "defined", 0), 1);
 }
 
+/* Of an objective that is not named, a new job gets energy within 5 %; a job on record keeps its own. */
+static void test_objective_not_named(void **state)
+{
+    struct job_definition named = job_fixture_definition("by-cost"), unnamed = named;
+    struct job_registered registered;
+    struct job_shown shown;
+    struct fly_error error;
+    struct arena arena;
+
+    (void)state;
+    arena_init(&arena, 1 << 20);
+    named.objective = (struct fly_objective){FLY_OBJECTIVE_COST, 0.3, INFINITY};
+    unnamed.objective = (struct fly_objective){FLY_OBJECTIVE_ENERGY, NAN, NAN};
+    check_fine(at()->define(fixture.jobs.self, &named, &registered, &error), error);
+    check_fine(at()->define(fixture.jobs.self, &unnamed, &registered, &error), error);
+    assert_true(registered.known);
+    unnamed.objective.max_slowdown = 1.03;
+    check_fails(at()->define(fixture.jobs.self, &unnamed, &registered, &error), FLY_ECONFLICT, error, "1.03");
+    unnamed.objective = (struct fly_objective){FLY_OBJECTIVE_ENERGY, 0.0, NAN};
+    check_fails(at()->define(fixture.jobs.self, &unnamed, &registered, &error), FLY_ECONFLICT, error,
+                "energy");
+    check_fine(at()->show(fixture.jobs.self, "by-cost", &arena, &shown, &error), error);
+    check_double(shown.objective.eta, 0.3);
+    assert_true(isinf(shown.objective.max_slowdown));
+
+    unnamed.name = "new";
+    unnamed.objective.eta = NAN;
+    check_fine(at()->define(fixture.jobs.self, &unnamed, &registered, &error), error);
+    check_fine(at()->show(fixture.jobs.self, "new", &arena, &shown, &error), error);
+    assert_int_equal(shown.objective.kind, FLY_OBJECTIVE_ENERGY);
+    check_double(shown.objective.max_slowdown, 1.05);
+    unnamed.name = "timeless";
+    unnamed.no_default = true;
+    unnamed.control_every = 0;
+    check_fine(at()->define(fixture.jobs.self, &unnamed, &registered, &error), error);
+    check_fine(at()->show(fixture.jobs.self, "timeless", &arena, &shown, &error), error);
+    assert_true(isinf(shown.objective.max_slowdown));
+    arena_deinit(&arena);
+}
+
 static void test_refused_definitions(void **state)
 {
     static const uint32_t falling[] = {32, 16}, zero[] = {0, 32};
@@ -162,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         job_test(test_define),
+        job_test(test_objective_not_named),
         job_test(test_refused_definitions),
         job_test(test_list_and_remove),
         job_test(test_made_anew),

@@ -360,6 +360,14 @@ static void test_spellings(void **state)
         assert_int_equal(code, slowdowns[i].factor > 0.0 ? 0 : FLY_EUSAGE);
         check_close(factor, code == 0 ? slowdowns[i].factor : -1.0, 1e-15);
     }
+    {
+        double factor = 1.0;
+
+        assert_int_equal(fly_slowdown_parse("none", &factor, &error), 0);
+        assert_true(isinf(factor));
+        check_double(fly_objective_usual_bound(FLY_OBJECTIVE_ENERGY), 1.05);
+        assert_true(isinf(fly_objective_usual_bound(FLY_OBJECTIVE_COST)));
+    }
     for (size_t i = 0; i < COUNT(objectives); i++) {
         struct fly_objective objective = {.eta = -1.0};
 

@@ -23,7 +23,8 @@ extern "C" {
  *
  * A bound of "3%" or "1.03x" allows 1.03 times the time of the reference. That is
  * the highest power limit if only the limit is chosen, and the default batch size
- * at the highest limit if the batch size is chosen too.
+ * at the highest limit if the batch size is chosen too. Where a caller names none,
+ * fly_objective_usual_bound applies.
  */
 enum fly_objective_kind {
     FLY_OBJECTIVE_ENERGY,
@@ -49,10 +50,16 @@ FLY_API int fly_objective_parse(const char *text, struct fly_objective *out_obje
                                 struct fly_error *out_error);
 
 /*
- * Reads a bound: "3%" gives 1.03, "1.03x" gives 1.03. FLY_EUSAGE for anything
- * else, a bare number included, since "3" could mean either. Thread-safe.
+ * Reads a bound: "3%" gives 1.03, "1.03x" gives 1.03, "none" infinity. FLY_EUSAGE for
+ * anything else, a bare number included, since "3" could mean either. Thread-safe.
  */
 FLY_API int fly_slowdown_parse(const char *text, double *out_factor, struct fly_error *out_error);
+
+/*
+ * The bound of who names none: 1.05, but infinity for cost, which weighs time itself, and
+ * for time. Sessions and tuners take it for a max_slowdown of 0. Pure.
+ */
+FLY_API double fly_objective_usual_bound(enum fly_objective_kind kind);
 
 #ifdef __cplusplus
 }

@@ -120,7 +120,7 @@ struct fly_session_options {
     /* The job. The first session writes this down. A later one with other values is not tuned, and says so.
      */
     const char *job_name;           /* a-z A-Z 0-9 - _ . */
-    struct fly_objective objective; /* a max_slowdown of 0 is none */
+    struct fly_objective objective; /* a max_slowdown of 0: as on record, or fly_objective_usual_bound */
     const uint32_t *batch_sizes;    /* of all ranks together, ascending */
     size_t batch_count;
     uint32_t default_batch_size; /* one of them */

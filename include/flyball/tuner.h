@@ -155,7 +155,7 @@ struct fly_tuner_options {
     size_t limit_count;
     const double *ceilings_mhz; /* the same of a clock */
     size_t ceiling_count;
-    struct fly_objective objective;
+    struct fly_objective objective; /* a max_slowdown of 0: fly_objective_usual_bound */
     double max_power_w;      /* for cost; 0: the highest limit the GPUs take, times the GPUs of all ranks */
     uint32_t wait_steps;     /* 0: 1 */
     uint32_t warmup_steps;   /* after a limit was set; 0: as long as a limit takes to settle, 10 at most */

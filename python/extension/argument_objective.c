@@ -50,6 +50,11 @@ static int read_bound_text(PyObject *text, double *out_factor)
     if (!argument_text(text, &bytes))
         return -1;
     at = PyBytes_AsString(bytes);
+    if (strcmp(at, "auto") == 0) {
+        *out_factor = 0.0; /* the library's own */
+        Py_DECREF(bytes);
+        return 0;
+    }
     end = at + PyBytes_Size(bytes);
     if (end > at && end[-1] != ' ' && end - at < (Py_ssize_t)sizeof written) {
         char *digits = end - 1;
@@ -73,8 +78,10 @@ static int read_bound(PyObject *bound, double *out_factor)
 {
     double fraction;
 
-    if (bound == Py_None)
+    if (bound == NULL || bound == Py_None) {
+        *out_factor = bound == NULL ? 0.0 : INFINITY;
         return 0;
+    }
     if (PyUnicode_Check(bound))
         return read_bound_text(bound, out_factor);
     fraction = PyFloat_AsDouble(bound);
@@ -84,9 +91,8 @@ static int read_bound(PyObject *bound, double *out_factor)
         *out_factor = 1.0 + fraction;
         return 0;
     }
-    error_raise_text(
-        FLY_EUSAGE,
-        "max_slowdown as a number is a fraction from 0 and below 1: 0.03 is 3 %; write '3%' or '1.03x'");
+    error_raise_text(FLY_EUSAGE, "max_slowdown as a number is a fraction from 0 and below 1: 0.03 is 3 %; "
+                                 "write '3%', '1.03x' or 'none'");
     return -1;
 }
 
@@ -95,9 +101,10 @@ int argument_objective(PyObject *objective, PyObject *eta, PyObject *max_slowdow
 {
     struct fly_objective read = {.eta = 0.5};
 
-    if (eta != Py_None ? read_eta(objective, eta, &read) < 0 : read_kind(objective, &read) < 0)
+    if (eta == Py_None && objective == Py_None)
+        read.eta = NAN; /* energy, and nobody named it: src/job/core/job.h */
+    else if (eta != Py_None ? read_eta(objective, eta, &read) < 0 : read_kind(objective, &read) < 0)
         return -1;
-    read.max_slowdown = INFINITY;
     if (read_bound(max_slowdown, &read.max_slowdown) < 0)
         return -1;
     *out_objective = read;

@@ -31,8 +31,9 @@ size_t argument_count(PyObject *bytes, size_t item_size);
 
 /*
  * Reads an objective: `objective` is a text such as 'energy' or 'cost:0.5', or None for energy; `eta` a
- * number in place of it, or None; `max_slowdown` a text such as '3%', '3 %' or '1.03x', a fraction such as
- * 0.03, or None for no bound. 0, or -1 with UsageError or TypeError.
+ * number in place of it, or None; `max_slowdown` a text such as '3%', '3 %', '1.03x' or 'none', a fraction
+ * such as 0.03, None for no bound, or NULL or 'auto' for the usual one, read as 0. 0, or -1 with UsageError
+ * or TypeError.
  */
 int argument_objective(PyObject *objective, PyObject *eta, PyObject *max_slowdown,
                        struct fly_objective *out_objective);

@@ -206,8 +206,8 @@ static int take_apart(struct session_options *options, PyObject *dict)
 {
     PyObject *carbon = given(dict, "carbon");
 
-    if (argument_objective(given(dict, "objective"), given(dict, "eta"), given(dict, "max_slowdown"),
-                           &options->session.objective) < 0)
+    if (argument_objective(given(dict, "objective"), given(dict, "eta"),
+                           PyDict_GetItemString(dict, "max_slowdown"), &options->session.objective) < 0)
         return -1;
     if (carbon == Py_None)
         return 0;

@@ -423,7 +423,7 @@ static PyGetSetDef attributes[] = {
 };
 
 static char doc[] =
-    "Tuner(monitor=None, *, objective='energy', eta=None, max_slowdown=None, knob='power', limits_w=None,\n"
+    "Tuner(monitor=None, *, objective='energy', eta=None, max_slowdown='auto', knob='power', limits_w=None,\n"
     "ceilings_mhz=None, gpus=None, synchronize=None, job_name=None, batch_size=0, profile_directory=None,\n"
     "profile_file=None, gpu_model=None, driver=None, max_power_w=0, energy_tolerance=0, window_max_s=0,\n"
     "wait_steps=0, warmup_steps=0, profile_steps=0, check_every_steps=0, remeasure_distance_steps=0,\n"
@@ -439,7 +439,8 @@ static char doc[] =
     "gpus         and synchronize are as Monitor has them\n"
     "objective    'energy', 'time', 'cost:ETA', 'lowest-limit', 'carbon' or 'money'\n"
     "eta          0 .. 1, in place of 'cost:ETA': 1 is energy alone\n"
-    "max_slowdown of a step, against the highest limit: '3%', '1.03x' or 0.03; None: no bound\n"
+    "max_slowdown of a step, against the highest limit: '3%', '1.03x' or 0.03; 'none' or None: no\n"
+    "             bound; 'auto': 5 %, but no bound for 'cost' and 'time'\n"
     "knob         'power', 'clock', 'both', 'auto' (the limit, or the clock where that may not be set), "
     "'profile'\n"
     "limits_w     W: the limits to try; None: all in steps of 25 W. ceilings_mhz, MHz: likewise\n"

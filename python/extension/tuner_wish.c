@@ -104,7 +104,7 @@ int tuner_wish_read(struct tuner_wish *wish, struct tuner_given *given, PyObject
                             "give_back_s",
                             NULL};
     struct fly_tuner_options *options = &wish->options;
-    struct raw raw = {Py_None, Py_None, Py_None, Py_None, Py_None, NULL};
+    struct raw raw = {Py_None, Py_None, NULL, Py_None, Py_None, NULL};
     int code = -1;
 
     *given = (struct tuner_given){Py_None, Py_None, Py_None, Py_None, Py_None, Py_None};

@@ -334,7 +334,7 @@ class Tuner:
         *,
         objective: str | None = None,
         eta: float | None = None,
-        max_slowdown: str | float | None = None,
+        max_slowdown: str | float | None = "auto",
         knob: _Knob | None = None,
         limits_w: Iterable[float] | None = None,
         ceilings_mhz: Iterable[float] | None = None,

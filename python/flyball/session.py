@@ -144,10 +144,10 @@ class Session(_Session):
     target          a number or '>=0.79': the metric reaches at least that; '<=0.3': at most; None: no target,
                     and only the power limit is tuned
     max_epochs      of one training
-    objective       what is to be small: 'energy', 'time', 'cost:0.5', 'lowest-limit', 'carbon', 'money';
-                    None: energy
+    objective       what is to be small: 'energy' (as None), 'time', 'cost:0.5', 'lowest-limit', 'carbon', 'money'
     eta             0 to 1: the same as 'cost:ETA'
-    max_slowdown    '3%', '1.03x' or 0.03: bound on the time, against the default batch size at the highest limit
+    max_slowdown    '3%', '1.03x' or 0.03: bound on the time, against the default batch size at the highest limit; 'none'
+                    or None: no bound; 'auto': that of the job on record, else 5 %, none for 'cost' and 'time'
     trains_on       to max_epochs, also when the target was reached
     policy          None: the job's own
     beta            a training is stopped at this multiple of the least cost; 0: 2
@@ -157,8 +157,8 @@ class Session(_Session):
 
     This submission.
 
-    tries           how many trainings may be made; 'always': whoever starts the program does so again after
-                    exit status 75; 0: 1, and then other batch sizes are never explored
+    tries           how many trainings may be made; 'always': whoever starts the program does so again after exit
+                    status 75; 0: 1, and then other batch sizes are never explored
     run             a name that stays when the run is requeued; None: FLYBALL_RUN_ID, else Slurm's job
     store           address of the job's log; None: FLYBALL_STORE, else your own file
     wait_s          s to wait for the log; 0: 5
@@ -207,7 +207,7 @@ class Session(_Session):
         max_epochs: int = 100,
         objective: str | None = None,
         eta: float | None = None,
-        max_slowdown: str | float | None = None,
+        max_slowdown: str | float | None = "auto",
         trains_on: bool = False,
         policy: str | None = None,
         beta: float = 0,

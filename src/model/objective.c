@@ -11,6 +11,8 @@
 
 enum { TEXT_MAX = 63 };
 
+static const double usual_bound = 1.05;
+
 static const char *const kind_names[] = {
     [FLY_OBJECTIVE_ENERGY] = "energy", [FLY_OBJECTIVE_TIME] = "time",
     [FLY_OBJECTIVE_COST] = "cost",     [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest-limit",
@@ -64,6 +66,10 @@ int fly_slowdown_parse(const char *text, double *out_factor, struct fly_error *o
     char number[TEXT_MAX + 1] = "";
     double value;
 
+    if (strcmp(text, "none") == 0) {
+        *out_factor = INFINITY;
+        return 0;
+    }
     if (length >= 2 && length <= TEXT_MAX) {
         memcpy(number, text, length - 1);
         if (number_parse_double(number, &value)) {
@@ -79,7 +85,13 @@ int fly_slowdown_parse(const char *text, double *out_factor, struct fly_error *o
     }
     return error_set(
         out_error, FLY_EUSAGE,
-        "slowdown '%.60s': expected a percentage from 0%% or a factor from 1x; write 3%% or 1.03x", text);
+        "slowdown '%.60s': expected a percentage from 0%% or a factor from 1x; write 3%%, 1.03x or none",
+        text);
+}
+
+double fly_objective_usual_bound(enum fly_objective_kind kind)
+{
+    return kind == FLY_OBJECTIVE_COST || kind == FLY_OBJECTIVE_TIME ? INFINITY : usual_bound;
 }
 
 int objective_check(const struct fly_objective *objective, double max_power_w, struct fly_error *out_error)

@@ -80,7 +80,7 @@ static int read_bound(const struct cli_call *call, struct carbon_planning *plann
     if (cli_set(call, "deadline") || cli_set(call, "finish-by")) {
         code = read_deadline(call, planning, out_error);
     } else {
-        code = slowdown_option_read(call, &factor, out_error);
+        code = slowdown_option_read_finite(call, &factor, out_error);
         request->bound_s = request->work_s * factor;
     }
     if (code == 0 && !(request->bound_s <= AHEAD_MOST_S))

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/options/slowdown_option.h"
 #include "cli/options/store_option.h"
 #include "job/core/definition.h"
 
@@ -79,12 +80,8 @@ static int read_objective(const struct cli_call *call, const struct job_shown *s
         setting->objective.kind = FLY_OBJECTIVE_COST;
         setting->objective.eta = cli_real(call, "eta");
     }
-    if (bound != NULL && strcmp(bound, "none") == 0)
-        max_slowdown = INFINITY;
-    else if (bound != NULL && fly_slowdown_parse(bound, &max_slowdown, NULL) < 0)
-        return cli_value_error(call, "max-slowdown", bound,
-                               "a percentage from 0% or a factor from 1x, as in 3% or 1.03x, or none",
-                               out_error);
+    if (slowdown_option_read(call, &max_slowdown, out_error) < 0)
+        return FLY_EUSAGE;
     setting->objective.max_slowdown = max_slowdown;
     setting->set_objective = objective != NULL || cli_set(call, "eta") || bound != NULL;
     return 0;

@@ -63,10 +63,10 @@ static const struct cli_option options[] = {
     {.name = "max-slowdown",
      .type = CLI_TEXT,
      .placeholder = "BOUND",
-     .default_text = "3%",
+     .default_text = "5%",
      .help =
          "Of the choices within a bound: a step takes at most so much more time than at the highest limit, "
-         "3% or 1.03x."},
+         "3%, 1.03x or none."},
     {.name = "output",
      .type = CLI_TEXT,
      .placeholder = "FILE",

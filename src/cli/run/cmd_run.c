@@ -317,7 +317,7 @@ static int run_measured(const struct cli_call *call, char *const *arguments, str
     if (result == 0 && run->carbon.wanted)
         run->result.carbon = &run->carbon;
     if (result == 0 && run->job.wanted)
-        result = run_job_check_words(&run->job, arguments, out_error);
+        result = run_job_take_words(&run->job, arguments, out_error);
     if (result == 0)
         result = check_csv(run, NULL, out_error);
     if (result == 0)
@@ -433,7 +433,7 @@ const struct cli_command cmd_run = {
          "report "
          "says what was emitted and paid for it, as far as that is known by then; 'flyball carbon report' "
          "says it "
-         "later. With --tune too, the best limit follows the grid within --max-slowdown (3% unless given) or "
+         "later. With --tune too, the best limit follows the grid within --max-slowdown (5% unless given) or "
          "--finish-by: slower in dirty hours, faster in clean ones. For that it has to know how long the "
          "training is: --steps or --epochs; with --job its log knows. Nothing ever waits for the network.",
          "With --job the run is one submission of a recurring job: its log says which batch size and power "

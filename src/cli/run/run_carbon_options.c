@@ -205,8 +205,15 @@ static int read_bounds(const struct cli_call *call, struct run_carbon *carbon, s
 {
     const char *finish = cli_text(call, "finish-by"), *bound = cli_text(call, "max-slowdown");
 
+    if (carbon->followed)
+        carbon->max_slowdown = fly_objective_usual_bound(run_tune_objective(call));
     if (bound != NULL && fly_slowdown_parse(bound, &carbon->max_slowdown, NULL) < 0)
         carbon->max_slowdown = INFINITY; /* whoever reads the option reports it */
+    if (bound != NULL && carbon->followed && cli_flag(call, "tune") && strcmp(bound, "none") == 0 &&
+        finish == NULL)
+        return cli_usage(call, out_error,
+                         "what follows the grid takes all the time it may: give --max-slowdown a "
+                         "percentage, or --finish-by");
     if (finish == NULL || !carbon->followed)
         return 0;
     if (!finish_time_parse(finish, time(NULL), &carbon->options.finish_by_unix_s))

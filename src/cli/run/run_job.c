@@ -269,6 +269,19 @@ static void say_what_is_explored(const struct run_job *job)
         definition->name, session->proposal.batch_size, definition->batch_count - 1);
 }
 
+/* Says of a try that failed, alone, how another is had. */
+static void say_how_to_try_again(const struct run_job *job)
+{
+    enum run_job_end end = job->try_count == 1 ? job->tries[0].end : RUN_JOB_REACHED;
+
+    if (job->options.tries == 1 &&
+        (end == RUN_JOB_NOT_REACHED || end == RUN_JOB_OUT_OF_MEMORY || end == RUN_JOB_CRASHED))
+        cli_warn(job->call,
+                 "job '%s': the try failed and no second was made, since one is allowed; with --tries 3, or "
+                 "{try_directory} in the command for what a try saves, there are three",
+                 job->options.job_name);
+}
+
 int run_job_tries(struct run_job *job, char *const *arguments, const char *variable, struct fly_meter *meter,
                   struct child *out_child, struct fly_error *out_error)
 {
@@ -295,6 +308,7 @@ int run_job_tries(struct run_job *job, char *const *arguments, const char *varia
         code = run_all(job, arguments, variable, out_child, &inheritance, out_error);
     if (code < 0 || (job->try_count > 0 && job->tries[job->try_count - 1].end == RUN_JOB_INTERRUPTED))
         end = FLY_SESSION_INTERRUPTED;
+    say_how_to_try_again(job);
     note = job->session->note;
     session_close(job->session, end, &job->kept);
     job->session = NULL;

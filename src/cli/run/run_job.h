@@ -143,9 +143,9 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
              "limit that its log proposes, and start it again after a try that failed. With --tune: name of the job " \
              "in saved profiles, and no more."}, \
     {.name = "tries", .often = true, .type = CLI_INTEGER, .placeholder = "N", .minimum = 0, .maximum = RUN_JOB_TRIES_MAX, \
-     .default_text = "1", \
      .help = "With --job: how often the program may be started; the last time with the best known choice, and so " \
-             "the only time. 0: once, and whoever started this command starts it again after status 75."}, \
+             "the only time. 0: once, and who started this starts it again after status 75. Default: 3 if the " \
+             "command uses {try_directory}, so that it is safe; else 1."}, \
     {.name = "batch-sizes", .often = true, .type = CLI_TEXT, .placeholder = "LIST", \
      .help = "With --job: batch sizes to choose from, of all ranks together, as in 32,64,128. Without this and the " \
              "following the job is the one on record."}, \
@@ -284,8 +284,9 @@ void run_job_free(struct run_job *job);
 char **run_job_words(const struct run_job *job, char *const *words);
 /* Returns whether there is anything to fill in. */
 bool run_job_has_marks(char *const *words);
-/* Returns FLY_EUSAGE for {learning_rate} without --learning-rate. */
-int run_job_check_words(const struct run_job *job, char *const *words, struct fly_error *out_error);
+/* Takes from the words how many tries there are, unless that is given. FLY_EUSAGE for {learning_rate} without
+ * --learning-rate. */
+int run_job_take_words(struct run_job *job, char *const *words, struct fly_error *out_error);
 /* Makes the try's directory for a program whose words name it. */
 void run_job_make_directory(const struct run_job *job, char *const *words);
 /* Sets the variables for a program that is about to be forked. */

@@ -157,7 +157,7 @@ static int read_definition(const struct cli_call *call, struct run_job *job, str
     options->objective =
         (struct fly_objective){.kind = run_tune_objective(call), .eta = cli_real(call, "eta")};
     if (options->objective.kind != FLY_OBJECTIVE_COST)
-        options->objective.eta = 0.0;
+        options->objective.eta = cli_given(call, "objective") ? 0.0 : NAN; /* named, or not (job.h) */
     code = slowdown_option_read(call, &options->objective.max_slowdown, out_error);
     if (code < 0)
         return code;
@@ -322,7 +322,6 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
         .job_name = cli_text(call, "job"),
         .store = cli_text(call, "store"),
         .tries_directory = cli_text(call, "tries-directory"),
-        .tries = cli_integer(call, "tries") > 0 ? (uint32_t)cli_integer(call, "tries") : FLY_SESSION_ALWAYS,
         .like = cli_text(call, "like"),
         .revision = cli_text(call, "revision"),
         .leave_limits = cli_flag(call, "leave-limits"),
@@ -331,6 +330,9 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
         .recurrences_left =
             cli_set(call, "recurrences-left") ? (uint32_t)cli_integer(call, "recurrences-left") : 0,
     };
+    if (cli_set(call, "tries"))
+        job->options.tries =
+            cli_integer(call, "tries") > 0 ? (uint32_t)cli_integer(call, "tries") : FLY_SESSION_ALWAYS;
     job->learning_rate = cli_set(call, "learning-rate") ? cli_real(call, "learning-rate") : NAN;
     job->scaling = (enum fly_scaling)cli_choice(call, "scaling");
     job->seed = (uint32_t)cli_integer(call, "seed");
@@ -369,7 +371,7 @@ int run_job_plain_words(const struct cli_call *call, char *const *words, char **
             "with FLYBALL_DISABLE=1 the log is not read, so --default-batch-size has to be given");
     code = run_job_read(call, &job, out_error);
     if (code == 0)
-        code = run_job_check_words(&job, words, out_error);
+        code = run_job_take_words(&job, words, out_error);
     /* Nothing is asked or counted, so there is no grid either. */
     if (job.options.objective.kind == FLY_OBJECTIVE_CARBON ||
         job.options.objective.kind == FLY_OBJECTIVE_MONEY)

@@ -11,7 +11,7 @@
 #include "cli/run/run_job.h"
 #include "train/program/run_variables.h"
 
-enum { VALUE_MAX = 64, WORDS_BYTES_MAX = 1 << 22 };
+enum { VALUE_MAX = 64, WORDS_BYTES_MAX = 1 << 22, TRIES_WITH_DIRECTORY = 3 };
 
 static const struct {
     const char *mark; /* in the program's words */
@@ -87,16 +87,23 @@ void run_job_set_variables(const struct run_job *job)
     }
 }
 
+/* A try with a directory of its own for what it saves may be made again. */
+static bool uses_directory(char *const *words)
+{
+    for (size_t i = 0; words[i] != NULL; i++) {
+        if (strstr(words[i], "{try_directory}") != NULL)
+            return true;
+    }
+    return false;
+}
+
 void run_job_make_directory(const struct run_job *job, char *const *words)
 {
     char path[SESSION_PATH_MAX];
     struct fly_error error;
 
-    for (size_t i = 0; words[i] != NULL; i++) {
-        if (strstr(words[i], "{try_directory}") != NULL &&
-            fly_session_directory(job->session, path, sizeof path, &error) < 0)
-            fprintf(stderr, "flyball: %s\n", error.text);
-    }
+    if (uses_directory(words) && fly_session_directory(job->session, path, sizeof path, &error) < 0)
+        fprintf(stderr, "flyball: %s\n", error.text);
 }
 
 bool run_job_has_marks(char *const *words)
@@ -110,8 +117,10 @@ bool run_job_has_marks(char *const *words)
     return false;
 }
 
-int run_job_check_words(const struct run_job *job, char *const *words, struct fly_error *out_error)
+int run_job_take_words(struct run_job *job, char *const *words, struct fly_error *out_error)
 {
+    if (!cli_set(job->call, "tries"))
+        job->options.tries = uses_directory(words) ? TRIES_WITH_DIRECTORY : 1;
     for (size_t i = 0; words[i] != NULL; i++) {
         if (strstr(words[i], "{learning_rate}") != NULL && isnan(job->learning_rate))
             return error_set(

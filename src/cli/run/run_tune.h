@@ -107,12 +107,13 @@ extern const char *const run_tune_profile_knobs[]; /* of `flyball profile` */
      .default_text = "auto", .help = "With --tune: what is turned: the power limit, a ceiling on the GPU clock, " \
              "both, the workload power profile, or the limit and the clock where the limit may not be set."}, \
     {.name = "objective", .often = true, .type = CLI_CHOICE, .placeholder = "WHAT", .choices = run_tune_objectives, \
-     .default_text = "cost", .help = "With --tune or --job: what the best limit makes small; carbon and money are those of --carbon and --price."}, \
+     .default_text = "energy", .help = "With --tune or --job: what is made small; carbon and money are those of --carbon and --price."}, \
     {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, .default_text = "0.5", \
-     .help = "With --tune or --job: weight of energy against time in the cost, from 0 (time) to 1 (energy)."}, \
+     .help = "With --tune or --job: weight of energy against time in the score that --objective cost makes small, from 0 (time) to 1 (energy). It asks for that objective."}, \
     {.name = "max-slowdown", .often = true, .type = CLI_TEXT, .placeholder = "BOUND", \
      .help = "With --tune: a step takes at most so much more time than at the highest limit: 3% or 1.03x. " \
-             "With --job: training does, compared with the default."}, \
+             "With --job: training does, against the default. none: no bound. Default: 5%, for time and cost none; " \
+             "a job keeps its own."}, \
     {.name = "profile-steps", .type = CLI_INTEGER, .placeholder = "N", .minimum = 2, .maximum = 100000, \
      .help = "With --tune or --job: steps to measure under each limit, at least. If not given, --tune measures as " \
              "many as the choice needs, and --job, --carbon and --price 40."}, \

@@ -27,7 +27,9 @@ const char *const run_tune_profile_knobs[] = {[FLY_TUNER_POWER_LIMIT] = "power",
 
 enum fly_objective_kind run_tune_objective(const struct cli_call *call)
 {
-    return objective_kinds[cli_choice(call, "objective")];
+    return cli_given(call, "eta") && !cli_given(call, "objective")
+               ? FLY_OBJECTIVE_COST
+               : objective_kinds[cli_choice(call, "objective")];
 }
 
 const char *run_tune_objective_name(enum fly_objective_kind kind)
@@ -42,7 +44,7 @@ const char *run_tune_objective_name(enum fly_objective_kind kind)
 static int read_bound(const struct cli_call *call, struct fly_objective *objective,
                       struct fly_error *out_error)
 {
-    objective->max_slowdown = INFINITY;
+    objective->max_slowdown = fly_objective_usual_bound(objective->kind);
     return slowdown_option_read(call, &objective->max_slowdown, out_error);
 }
 

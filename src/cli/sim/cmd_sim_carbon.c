@@ -161,7 +161,7 @@ static int read_bound(struct sim_carbon *sim, const struct cli_call *call, struc
     int code = carbon_read_duration(call, "work", &sim->world.work_s, out_error);
 
     if (code == 0)
-        code = slowdown_option_read(call, &factor, out_error);
+        code = slowdown_option_read_finite(call, &factor, out_error);
     sim->world.bound_s = sim->world.work_s * factor;
     if (code < 0 || !cli_set(call, "deadline"))
         return code;

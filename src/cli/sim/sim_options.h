@@ -53,7 +53,7 @@
      .help = "What the jobs make small: energy, time, cost:ETA, carbon or money. Carbon and money are energy " \
              "here, since traces have no grid. If not given, cost with the weight of --eta."}, \
     {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", \
-     .help = "Take at most so much more time than the default: 3% or 1.03x."}
+     .help = "Take at most so much more time than the default: 3%, 1.03x, or none. If not given, none."}
 
 /* The policies; policy_options_open reads these. */
 #define SIM_OPTION_POWER_POLICY \

@@ -11,7 +11,7 @@
 #include "policy/batch_policy.h"
 
 const struct job_definition job_definition_default = {
-    .objective = {.kind = FLY_OBJECTIVE_ENERGY, .eta = 0.5, .max_slowdown = INFINITY},
+    .objective = {.kind = FLY_OBJECTIVE_ENERGY, .eta = NAN, .max_slowdown = NAN},
     .beta = 2.0,
     .pruning_rounds = 2,
     .explorations = 2,
@@ -25,6 +25,24 @@ static bool of_name_characters(const char *name)
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
 
     return name[0] != '\0' && name[0] != '.' && strspn(name, allowed) == strlen(name);
+}
+
+struct fly_objective objective_settled(const struct fly_objective *named)
+{
+    return (struct fly_objective){.kind = named->kind,
+                                  .eta = isnan(named->eta) ? 0.5 : named->eta,
+                                  .max_slowdown = isnan(named->max_slowdown)
+                                                      ? fly_objective_usual_bound(named->kind)
+                                                      : named->max_slowdown};
+}
+
+struct fly_objective definition_objective(const struct job_definition *definition)
+{
+    struct fly_objective named = definition->objective;
+
+    if (isnan(named.max_slowdown) && definition->no_default)
+        named.max_slowdown = INFINITY;
+    return objective_settled(&named);
 }
 
 bool definition_names_policy(const struct job_definition *definition)
@@ -172,9 +190,13 @@ static int check_grid(const struct job_definition *definition, struct fly_error 
     return definition_allows(definition, &definition->objective, out_error);
 }
 
-int job_definition_check(const struct job_definition *definition, struct fly_error *out_error)
+int job_definition_check(const struct job_definition *asked, struct fly_error *out_error)
 {
+    struct job_definition settled = *asked;
+    const struct job_definition *definition = &settled;
     int code = check_name(definition->name, out_error);
+
+    settled.objective = definition_objective(asked);
 
     if (code == 0)
         code = check_batches(definition, out_error);

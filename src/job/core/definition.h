@@ -15,8 +15,12 @@ int definition_allows(const struct job_definition *definition, const struct fly_
 int definition_allows_controls(const struct job_definition *definition, uint32_t control_every,
                                struct fly_error *out_error);
 
+/* What is meant by an objective of which not all is named, and of a new job that is defined so. */
+struct fly_objective objective_settled(const struct fly_objective *named);
+struct fly_objective definition_objective(const struct job_definition *definition);
+
 /*
- * Energy without a bound, beta 2, no target, no policy named, two rounds and two explorations, no
+ * No objective named, beta 2, no target, no policy named, two rounds and two explorations, no
  * max_metric_loss; the rest is zero.
  */
 extern const struct job_definition job_definition_default;
@@ -37,6 +41,6 @@ const char *job_shown_policy(const struct job_shown *shown);
 bool job_name_fits(const char *name);
 
 /* Returns FLY_EUSAGE or FLY_ELIMIT with the field. `define` calls it too. */
-int job_definition_check(const struct job_definition *definition, struct fly_error *out_error);
+int job_definition_check(const struct job_definition *asked, struct fly_error *out_error);
 
 #endif

@@ -47,6 +47,10 @@ int definition_from_json(json_t *json, struct arena *arena, struct job_definitio
         return code;
     if (!definition_names_policy(&definition))
         definition.policy = policy_before_auto;
+    /* What an old record leaves out was energy without a bound. */
+    if (isnan(definition.objective.max_slowdown))
+        definition.objective.max_slowdown = INFINITY;
+    definition.objective = definition_objective(&definition);
     *out_definition = definition;
     return 0;
 }
@@ -95,6 +99,12 @@ int definition_compare(const struct job_definition *registered, const char *poli
         after.policy = before.policy;
         after.policy_sha256 = before.policy_sha256;
     }
+    if (after.objective.kind == FLY_OBJECTIVE_ENERGY && isnan(after.objective.eta))
+        after.objective.kind = before.objective.kind;
+    if (isnan(after.objective.eta))
+        after.objective.eta = after.objective.kind == before.objective.kind ? before.objective.eta : 0.5;
+    if (isnan(after.objective.max_slowdown))
+        after.objective.max_slowdown = before.objective.max_slowdown;
     after.policy_by_auto = before.policy_by_auto;
     after.auto_policy_version = before.auto_policy_version;
     buffer_init(&text, 1 << 16);

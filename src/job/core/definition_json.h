@@ -45,7 +45,8 @@ json_t *objective_to_json(const struct fly_objective *objective);
 
 /*
  * Returns FLY_ECONFLICT with the fields in which the two differ, 0 when they are the same. `policy` is the
- * one that holds now, which a user may have set since. No policy named is no difference. Nor is `zeus` for a
+ * one that holds now, which a user may have set since. What is not named, policy or objective, is no
+ * difference. Nor is `zeus` for a
  * job for which nobody had named one: clients of version 0.1 said so of every job.
  */
 int definition_compare(const struct job_definition *registered, const char *policy,

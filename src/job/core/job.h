@@ -67,14 +67,16 @@ enum job_target {
  *
  * A definition that names no policy asks for `auto`: whoever keeps the log decides which policy that is
  * (policy_choice.h) when the job is registered, and writes its name and version down. Later registrations
- * that name none take the policy on record.
+ * that name none take the policy on record. So it is with an objective: energy with an eta of NAN is not
+ * named, nor is a max_slowdown of NAN, while INFINITY is no bound.
  */
+
 struct job_definition {
     const char *name;
     const uint32_t *batch_sizes; /* global, ascending, 1 .. JOB_BATCHES_MAX of them */
     size_t batch_count;
     uint32_t default_batch_size;    /* one of them */
-    struct fly_objective objective; /* cost(eta) is the expert's; max_slowdown: INFINITY for none */
+    struct fly_objective objective; /* as far as it is named; on record all of it (definition_objective) */
     /*
      * Which grid's intensities (g/kWh) or, with the objective money, prices per kWh apply: PROVIDER:PLACE or
      * a file, as `flyball carbon` takes it. Needed for carbon and money; NULL or "": none.

@@ -432,7 +432,11 @@ json_t *record_write_setting(const struct job_setting *setting)
 
 int record_read_setting(json_t *body, struct job_setting *out_setting, struct fly_error *out_error)
 {
-    return read_body(&shape_setting, body, NULL, out_setting, out_error);
+    int code = read_body(&shape_setting, body, NULL, out_setting, out_error);
+
+    if (code == 0 && isnan(out_setting->objective.max_slowdown))
+        out_setting->objective.max_slowdown = INFINITY; /* as a record means it */
+    return code;
 }
 
 /* ---- owners ---- */

@@ -109,17 +109,17 @@ enum {
 
 /* ---- what a job is ---- */
 
+/* What is not named is not written (definition_objective). */
 static const struct shape_field objective_rows[] = {
     WORD(fly_objective, kind, job_objective_words, JOB_OBJECTIVES, "what is made small"),
-    OR_NUMBER(fly_objective, eta, SHAPE_FROM_0_TO_1, SHAPE_NOT_NULL,
-              "weight of energy against time, of 'cost'"),
-    OR_NUMBER(fly_objective, max_slowdown, SHAPE_FROM_1, SHAPE_ENDLESS,
-              "at most so many times the time of the default; null: no bound"),
+    {AT(fly_objective, eta), .kind = SHAPE_NUMBER, .need = SHAPE_SPARING, .range = SHAPE_FROM_0_TO_1,
+     .about = "weight of energy against time, of 'cost'; missing: 0.5, and 'energy' is as good as not named"},
+    {AT(fly_objective, max_slowdown), .kind = SHAPE_NUMBER, .need = SHAPE_SPARING, .null = SHAPE_ENDLESS,
+     .range = SHAPE_FROM_1, .about = "of the default's time; null: none; missing: 1.05, none for cost, time"},
 };
-static const struct fly_objective objective_default = {.eta = 0.5, .max_slowdown = INFINITY};
 const struct shape shape_objective = {
     SHAPE(fly_objective, "Objective", "What the user wants of a job", objective_rows),
-    .defaults = &objective_default};
+    .defaults = &job_definition_default.objective};
 
 static const struct shape_field definition_rows[] = {
     TEXT(job_definition, name, JOB_NAME_MAX, "of the job"),

@@ -46,6 +46,7 @@ static int define_new(struct local_change *change, struct define_call *define, s
     int code;
 
     resolve_auto(&define->definition);
+    define->definition.objective = definition_objective(&define->definition);
     code = job_policy_heeds(job_policy_find(define->definition.policy, change->local->plugins),
                             &define->definition, out_error);
     if (code < 0)
@@ -105,14 +106,16 @@ int local_define(void *self, const struct job_definition *definition, struct job
 {
     struct job_local *local = self;
     struct define_call call = {.definition = *definition};
+    struct job_definition settled = *definition;
     int code = job_definition_check(definition, out_error);
 
+    settled.objective = definition_objective(definition);
     call.definition.policy_by_auto = false;
     if (code == 0)
         code = check_named_policy(local, &call.definition, out_error);
     if (code < 0)
         return code;
-    code = local_gather_like(local, definition, &call.like, out_error);
+    code = local_gather_like(local, &settled, &call.like, out_error);
     if (code < 0)
         return code;
     code = local_call(local, definition->name, 0, true, define_within, &call, out_error);
@@ -187,8 +190,9 @@ int local_set(void *self, const struct job_setting *setting, struct fly_error *o
     struct job_setting call = *setting;
     int code = 0;
 
+    call.objective = objective_settled(&setting->objective);
     if (setting->set_objective)
-        code = objective_check(&setting->objective, 1.0, out_error);
+        code = objective_check(&call.objective, 1.0, out_error);
     if (code == 0 && names_owners(setting))
         code = job_owners_check(setting->owners, out_error);
     return code < 0 ? code : local_call(self, setting->job, 0, false, set_within, &call, out_error);

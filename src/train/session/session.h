@@ -85,7 +85,8 @@ struct fly_session {
     char *texts[11];                    /* owned */
     uint32_t *batch_sizes;              /* owned */
     double *limits_w;                   /* owned */
-    struct job_definition definition;
+    struct job_definition definition;   /* as far as it is named */
+    struct fly_objective objective;     /* of a new job that is defined so */
     const struct clock *clock;
     double beat_s;
     bool heeds; /* as in session_parts */

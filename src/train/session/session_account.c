@@ -19,7 +19,7 @@ static struct fly_carbon_options options_now(const struct fly_session *session)
 
     options.finish_by_unix_s = session_finish_by_s(session);
     if (options.per_g == 0.0 && options.per_money == 0.0 && options.per_kwh == 0.0 &&
-        session->definition.objective.kind == FLY_OBJECTIVE_MONEY)
+        session->objective.kind == FLY_OBJECTIVE_MONEY)
         options.per_money = 1.0;
     return options;
 }
@@ -43,8 +43,8 @@ double session_bound_of(const struct fly_session *session, const struct fly_powe
 {
     double fastest_s = INFINITY, choice_s = session_time_at_s(points, count, choice_w);
 
-    if (isfinite(session->definition.objective.max_slowdown) || isnan(choice_s))
-        return session->definition.objective.max_slowdown;
+    if (isfinite(session->objective.max_slowdown) || isnan(choice_s))
+        return session->objective.max_slowdown;
     for (size_t i = 0; i < count; i++)
         fastest_s = fmin(fastest_s, points[i].time_s);
     return fmax(carbon_usual_slowdown, choice_s / fastest_s);
@@ -127,7 +127,7 @@ void session_account_steps(struct fly_session *session)
 
 double session_account_reference_per_kwh(const struct fly_session *session)
 {
-    switch (session->definition.objective.kind) {
+    switch (session->objective.kind) {
     case FLY_OBJECTIVE_CARBON:
         return session->carbon.governor != NULL
                    ? carbon_governor_reference(session->carbon.governor, CARBON_INTENSITY)

@@ -59,8 +59,8 @@ static const char *reason_to_stay(const struct fly_session *session)
     const struct job_proposal *proposal = &session->proposal;
     double highest_w = limit->limits_w[limit->limit_count - 1];
 
-    if (session->definition.objective.kind == FLY_OBJECTIVE_TIME ||
-        session->definition.objective.kind == FLY_OBJECTIVE_LOWEST_LIMIT)
+    if (session->objective.kind == FLY_OBJECTIVE_TIME ||
+        session->objective.kind == FLY_OBJECTIVE_LOWEST_LIMIT)
         return one_limit;
     if (proposal->reason == REASON_PINNED)
         return pinned;

@@ -124,7 +124,7 @@ static void define(struct fly_session *session)
     job->default_batch_size = options->default_batch_size;
     job->objective = options->objective;
     if (job->objective.max_slowdown == 0.0)
-        job->objective.max_slowdown = INFINITY;
+        job->objective.max_slowdown = NAN; /* not named */
     if (job->objective.kind == FLY_OBJECTIVE_CARBON)
         job->grid = session->carbon.options.source;
     if (job->objective.kind == FLY_OBJECTIVE_MONEY)
@@ -145,6 +145,7 @@ static void define(struct fly_session *session)
         job->max_metric_loss = options->max_metric_loss;
     job->window = options->window;
     job->no_default = options->no_default;
+    session->objective = definition_objective(job);
     job->like = options->like;
     job->revision = options->revision;
     job->control_every = options->control_every;

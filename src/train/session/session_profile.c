@@ -65,7 +65,7 @@ static void plan_by_others(struct fly_session *session)
         }
         curves[count - 1].count++;
     }
-    if (!session->carbon.wanted && session->definition.objective.kind != FLY_OBJECTIVE_LOWEST_LIMIT)
+    if (!session->carbon.wanted && session->objective.kind != FLY_OBJECTIVE_LOWEST_LIMIT)
         tuner_plan(session->limit.tuner, curves, count);
 }
 
@@ -79,7 +79,7 @@ void session_profile_begin(struct fly_session *session)
         .turner_data = limit->data,
         .limits_w = limit->limits_w,
         .limit_count = limit->limit_count,
-        .objective = session->definition.objective,
+        .objective = session->objective,
         .warmup_steps = session->options.warmup_steps,
         .profile_steps = session->options.profile_steps,
         .energy_tolerance = session->options.energy_tolerance,

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/thread/fork_guard.h"
+#include "model/objective_check.h"
 #include "train/carbon/carbon_governor.h"
 #include "train/carbon/carbon_head.h"
 #include "train/tuner/tuner_private.h"
@@ -22,7 +23,7 @@ static struct carbon_governor_options governor_options(const struct fly_tuner_op
     return (struct carbon_governor_options){
         .carbon = *options->carbon,
         .meter = options->meter,
-        .max_slowdown = options->objective.max_slowdown,
+        .max_slowdown = objective_bound(&options->objective),
         .job = options->job_name,
         .program = program_invocation_short_name,
         .gpus = (uint32_t)tuner_count_gpus(options->meter, &name),

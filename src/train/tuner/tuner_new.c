@@ -8,6 +8,7 @@
 #include "base/disabled.h"
 #include "base/error.h"
 #include "base/thread/fork_guard.h"
+#include "model/objective_check.h"
 #include "train/program/step_place.h"
 #include "train/program/step_writer.h"
 #include "train/tuner/own_knobs.h"
@@ -191,6 +192,7 @@ static struct fly_tuner *make(const struct fly_tuner_options *options, const str
         tuner->enforced_most_w[i] = INFINITY;
     }
     fill_defaults(&tuner->options);
+    tuner->options.objective.max_slowdown = objective_bound(&options->objective);
     if (options->carbon != NULL)
         tuner->options.objective = tuner_carbon_objective(options);
     /* Along the grid the limit alone is turned. */
