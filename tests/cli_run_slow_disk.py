@@ -18,10 +18,12 @@ import subprocess
 import sys
 import tempfile
 
+import reach
 import tap
 from power_machine import BUILT, CLEAN, DRIVER, EMULATOR, FLYBALL, NOBODY
 
 BUILD = pathlib.Path(os.environ.get("FLYBALL_TEST_BUILD", os.path.join(os.path.dirname(BUILT), "tests")))
+SLOW_CALLS = reach.program(BUILD / "slow_calls")
 TRAINER = str(pathlib.Path(__file__).parent.resolve() / "job_trainer.py")
 AT_ONCE = 4
 EPOCHS, STEPS = 20, 400  # enough for limits to be turned
@@ -70,7 +72,7 @@ def run(case):
         program = [sys.executable, TRAINER, "32", f"epochs=32:{EPOCHS}", f"patience={EPOCHS}", "step=0.03", f"state={home / 'done'}"]
         if "--tune" in options:
             program = ["sh", "-c", f"{EMULATOR} train --steps {STEPS} --step-ms 10 --sample-ms 0.01 && echo {EPOCHS} >{home / 'done'}"]
-        command = [EMULATOR, "run", "--gpus", "1", f"--any-user={'no' if by_daemon else 'yes'}", "--", BUILD / "slow_calls", home / "hangs", home / "held", place, call, FLYBALL, "run",
+        command = [EMULATOR, "run", "--gpus", "1", f"--any-user={'no' if by_daemon else 'yes'}", "--", SLOW_CALLS, home / "hangs", home / "held", place, call, FLYBALL, "run",
                    "-i", "0", *options, "--output", home / "report.json", "--", *program]
         with tap.Program(list(map(str, command)), env=environment, cwd=home, **user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
             try:

@@ -15,10 +15,11 @@ import sys
 import tempfile
 import time
 
+import reach
 import tap
 
 FLYBALL = pathlib.Path(sys.argv[1]).resolve()
-EMULATOR = FLYBALL.parent / "emulator" / "flyball-emulator"
+EMULATOR = reach.libraries(FLYBALL.parent / "emulator") / "flyball-emulator"
 SMI = EMULATOR.parent / "nvidia-smi"
 SANITIZED = bool(tap.sanitizers(FLYBALL))
 HOME = tempfile.TemporaryDirectory()

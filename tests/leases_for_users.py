@@ -14,6 +14,7 @@ import signal
 import subprocess
 
 import node_machine
+import reach
 import serve_machine
 import tap
 from node_machine import SOCKET, audit
@@ -330,7 +331,7 @@ with flyball.Session("job", default=64, max_epochs=1, limits_w=[200], store="job
 
 def test_python():
     """The package's Tuner and Session, with nothing said but where the daemon is."""
-    package = pathlib.Path(os.environ.get("FLYBALL_TEST_PYTHON", pathlib.Path(BUILT).parent / "python"))
+    package = reach.package(os.environ.get("FLYBALL_TEST_PYTHON", pathlib.Path(BUILT).parent / "python"))
     place = HOME / "open"
     place.mkdir(exist_ok=True)
     place.chmod(0o777)

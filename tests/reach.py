@@ -19,9 +19,10 @@ def _is_open(path):
 
 
 def _runs(path):
+    """Whatever it says of itself, it was started and found its libraries."""
     try:
         return subprocess.run([path, "version"], check=False, capture_output=True, user=NOBODY, group=NOBODY, extra_groups=[],
-                              cwd="/").returncode == 0
+                              cwd="/").returncode not in (126, 127)
     except OSError:
         return False
 
@@ -36,13 +37,16 @@ def _copy_to():
 
 
 def program(path):
-    """The program, or for root a copy of it and of its guard that other users may run."""
+    """The program, or for root a copy of it, of its guard and of its hook for Python that other users may run."""
     path = os.path.abspath(path)
     if os.geteuid() != 0 or not os.path.exists(path) or _is_open(path):
         return path
     for name in (path, os.path.join(os.path.dirname(path), "flyball-guard")):
         if os.path.exists(name):
             shutil.copy(name, _copy_to())
+    hook = pathlib.Path(path).parent / "python" / "hook"
+    if hook.is_dir():
+        shutil.copytree(hook, _copy_to() / "python" / "hook", dirs_exist_ok=True)
     copy = _copy_to() / os.path.basename(path)
     return str(copy) if _runs(copy) else path
 
@@ -50,12 +54,24 @@ def program(path):
 def libraries(directory):
     """The same of the directory with the emulator and its driver libraries."""
     directory = pathlib.Path(directory)
-    files = [path for path in directory.glob("*") if path.is_file() and (".so" in path.name or path.name == "flyball-emulator")]
+    files = [path for path in directory.glob("*") if path.is_file() and (".so" in path.name or path.name in ("flyball-emulator", "nvidia-smi"))]
     if os.geteuid() != 0 or not files or all(_is_open(path) for path in files):
         return directory
     for path in files:
         shutil.copy(path, _copy_to() / "emulator")
     return _copy_to() / "emulator"
+
+
+def package(directory):
+    """The same of the directory with the Python package, and of the library that it finds two directories above itself."""
+    directory = pathlib.Path(directory)
+    if os.geteuid() != 0 or not (directory / "flyball").is_dir() or _is_open(directory):
+        return directory
+    shutil.copytree(directory / "flyball", _copy_to() / "python" / "flyball", dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.p"))
+    for library in directory.parent.glob("libflyball.so*"):
+        if library.is_file():
+            shutil.copy(library, _copy_to())
+    return _copy_to() / "python"
 
 
 @contextlib.contextmanager
