@@ -183,11 +183,11 @@ static const char golden[] =
     "<text class=\"ink\" fill=\"currentColor\" x=\"39.4\" y=\"142\" font-size=\"12\" text-anchor=\"end\">1</text>\n"
     "<line class=\"faint\" stroke=\"currentColor\" x1=\"43.4\" y1=\"78\" x2=\"176\" y2=\"78\" stroke-width=\"0.3\"/>\n"
     "<text class=\"ink\" fill=\"currentColor\" x=\"39.4\" y=\"82\" font-size=\"12\" text-anchor=\"end\">100</text>\n"
-    "<text class=\"ink\" fill=\"currentColor\" x=\"12\" y=\"70\" font-size=\"12\">y (J)</text>\n"
+    "<text class=\"ink\" fill=\"currentColor\" x=\"12\" y=\"70\" font-size=\"12\">y (J), logarithmic from 1</text>\n"
     "<line class=\"faint\" stroke=\"currentColor\" x1=\"111.7\" y1=\"138\" x2=\"111.7\" y2=\"142\" stroke-width=\"1\"/>\n"
     "<text class=\"ink\" fill=\"currentColor\" x=\"111.7\" y=\"156\" font-size=\"12\" text-anchor=\"middle\">2</text>\n"
     "<line class=\"faint\" stroke=\"currentColor\" x1=\"47.4\" y1=\"138\" x2=\"176\" y2=\"138\" stroke-width=\"1\"/>\n"
-    "<text class=\"ink\" fill=\"currentColor\" x=\"111.7\" y=\"174\" font-size=\"12\" text-anchor=\"middle\">x (s)</text>\n"
+    "<text class=\"ink\" fill=\"currentColor\" x=\"111.7\" y=\"174\" font-size=\"12\" text-anchor=\"middle\">x (s), from 1</text>\n"
     "<path class=\"blue\" fill=\"none\" stroke=\"currentColor\" stroke-linejoin=\"round\" stroke-width=\"2\" stroke-dasharray=\"6 3\" d=\"M47.4,138 111.7,138 111.7,108 176,108 176,78\"/>\n"
     "<path class=\"orange\" fill=\"currentColor\" d=\"M44.3,134.9 50.6,134.9 50.6,141.2 44.3,141.2z\"><title>a</title></path>\n"
     "<path class=\"orange\" fill=\"currentColor\" d=\"M108.6,104.9 114.9,104.9 114.9,111.2 108.6,111.2z\"><title>b&lt;c</title></path>\n"
@@ -390,6 +390,33 @@ static void test_texts_stay_within_the_picture(void **state)
     }
 }
 
+/* A title is there as a whole, on lines that fit; an axis that does not begin at 0 says where it does. */
+static void test_titles_and_beginnings(void **state)
+{
+    static const double x[] = {2, 4}, y[] = {0, 1};
+    const struct chart_series series = {.kind = CHART_LINE, .x = x, .y = y, .count = 2};
+    const struct chart_panel panel = {.title = "a panel whose title is longer than one line of it can be",
+                                      .height = 80,
+                                      .x = {.label = "x", .tight = true},
+                                      .y = {.label = "y", .from_zero = true},
+                                      .series = &series,
+                                      .series_count = 1};
+    const struct chart chart = {"a picture whose title takes two lines", "Words.", 240, &panel, 1};
+    struct buffer picture;
+
+    (void)state;
+    draw(&chart, &picture);
+    check_extents(&picture, 240);
+    check_contains(picture.data, ">a picture whose title</text>\n");
+    check_contains(picture.data, ">takes two lines</text>\n");
+    check_contains(picture.data, ">a panel whose ");
+    check_contains(picture.data, " be</text>\n");
+    assert_null(strstr(picture.data, "\xE2\x80\xA6"));
+    check_contains(picture.data, ">x, from 2</text>\n");
+    check_contains(picture.data, ">y</text>\n");
+    buffer_deinit(&picture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -401,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_degenerate_pictures),
         cmocka_unit_test(test_unknown_values_break_lines),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_titles_and_beginnings),
         cmocka_unit_test(test_texts_stay_within_the_picture),
     };
 

@@ -3,9 +3,14 @@
 #include "cli/kit/chart.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/error.h"
+#include "base/math/portable_math.h"
 #include "cli/kit/chart_plot.h"
+
+enum { TITLE_LINE_MAX = 1024, AXIS_TEXT_MAX = 512 };
 
 static const double usual_width = 720.0, edge = 12.0, line_height = 18.0, tick_length = 4.0;
 static const double x_ticks_apart = 70.0, y_ticks_apart = 34.0, given_ticks_apart = 14.0;
@@ -16,6 +21,25 @@ static const struct svg_font panel_title_font = {SVG_START, SVG_INK, 13, 1};
 static const struct svg_font label_font = {SVG_START, SVG_INK, SVG_FONT_SIZE, 0};
 static const struct svg_font middle_font = {SVG_MIDDLE, SVG_INK, SVG_FONT_SIZE, 0};
 static const struct svg_font end_font = {SVG_END, SVG_INK, SVG_FONT_SIZE, 0};
+
+/* Draws a title on as many lines as it takes, the first with its feet at `y`; without `out` only counts them.
+ */
+static size_t draw_title(struct buffer *out, double width, double y, const struct svg_font *font,
+                         const char *text)
+{
+    size_t lines = 0;
+
+    for (size_t bytes; *text != '\0'; text += bytes + strspn(text + bytes, " "), lines++) {
+        char line[TITLE_LINE_MAX];
+
+        bytes = svg_line_bytes(text, width - 2.0 * edge, font);
+        if (out == NULL)
+            continue;
+        snprintf(line, sizeof line, "%.*s", (int)bytes, text);
+        svg_text(out, width, edge, y + (double)lines * line_height, font, line);
+    }
+    return lines > 0 ? lines : 1;
+}
 
 /* The least and the greatest value along one axis; least > greatest means no values. */
 struct extent {
@@ -132,8 +156,11 @@ static double draw_legend(struct buffer *out, const struct chart_panel *panel, d
 /* Returns the height from the panel's top to the top of its plot. */
 static double head_height(const struct chart_panel *panel, double right)
 {
-    return (panel->title != NULL ? line_height + 4.0 : 0.0) + draw_legend(NULL, panel, edge, right, 0.0) +
-           line_height + 4.0;
+    double width = right + 2.0 * edge;
+    size_t lines = panel->title != NULL ? draw_title(NULL, width, 0, &panel_title_font, panel->title) : 0;
+
+    return (lines > 0 ? (double)lines * line_height + 4.0 : 0.0) +
+           draw_legend(NULL, panel, edge, right, 0.0) + line_height + 4.0;
 }
 
 static double panel_height(const struct chart_panel *panel, double right)
@@ -141,10 +168,24 @@ static double panel_height(const struct chart_panel *panel, double right)
     return head_height(panel, right) + panel->height + 2.0 * line_height + 8.0;
 }
 
+/* The label, and where the axis begins if not at 0: a picture of it then shows differences too large. */
+static const char *axis_text(const struct chart_axis *axis, const struct axis_range *range,
+                             char text[AXIS_TEXT_MAX])
+{
+    double begin = range->logarithmic ? portable_exp(range->low) : range->low;
+
+    if (axis->ticks != NULL || begin == 0.0)
+        return axis->label;
+    snprintf(text, AXIS_TEXT_MAX, "%s, %sfrom %.3g", axis->label, range->logarithmic ? "logarithmic " : "",
+             begin);
+    return text;
+}
+
 static void draw_x_axis(struct buffer *out, const struct plot *plot)
 {
     const struct chart_axis *axis = &plot->panel->x;
     struct axis_ticks ticks;
+    char label[AXIS_TEXT_MAX];
 
     axis_choose_ticks(axis, &plot->x, apart(axis, x_ticks_apart), &ticks);
     for (size_t i = 0; i < ticks.count; i++) {
@@ -157,13 +198,14 @@ static void draw_x_axis(struct buffer *out, const struct plot *plot)
     }
     svg_segment(out, plot->left, plot->bottom, plot->right, plot->bottom, SVG_FAINT, 1.0);
     svg_text(out, plot->width, (plot->left + plot->right) / 2.0, plot->bottom + 2.0 * line_height,
-             &middle_font, axis->label);
+             &middle_font, axis_text(axis, &plot->x, label));
 }
 
 static void draw_y_axis(struct buffer *out, const struct plot *plot)
 {
     const struct chart_axis *axis = &plot->panel->y;
     struct axis_ticks ticks;
+    char label[AXIS_TEXT_MAX];
 
     axis_choose_ticks(axis, &plot->y, apart(axis, y_ticks_apart), &ticks);
     for (size_t i = 0; i < ticks.count; i++) {
@@ -174,7 +216,7 @@ static void draw_y_axis(struct buffer *out, const struct plot *plot)
         svg_segment(out, plot->left - tick_length, y, plot->right, y, SVG_FAINT, 0.3);
         svg_text(out, plot->width, plot->left - 2.0 * tick_length, y + 4.0, &end_font, text);
     }
-    svg_text(out, plot->width, edge, plot->top - 8.0, &label_font, axis->label);
+    svg_text(out, plot->width, edge, plot->top - 8.0, &label_font, axis_text(axis, &plot->y, label));
 }
 
 static void draw_panel(struct buffer *out, const struct chart_panel *panel, double left, double right,
@@ -185,8 +227,9 @@ static void draw_panel(struct buffer *out, const struct chart_panel *panel, doub
     struct extent x, y;
 
     if (panel->title != NULL) {
-        svg_text(out, plot.width, edge, top + 14.0, &panel_title_font, panel->title);
-        top += line_height + 4.0;
+        size_t lines = draw_title(out, plot.width, top + 14.0, &panel_title_font, panel->title);
+
+        top += (double)lines * line_height + 4.0;
     }
     draw_legend(out, panel, edge, right, top);
     panel_extents(panel, &x, &y);
@@ -207,7 +250,8 @@ int chart_draw(const struct chart *chart, struct buffer *out, struct fly_error *
 {
     double width = chart->width > 0.0 ? chart->width : usual_width;
     double left = plots_left(chart), right = width - 2.0 * edge;
-    double top = edge + 22.0, height = top;
+    size_t lines = draw_title(NULL, width, 0, &chart_title_font, chart->title);
+    double top = edge + 4.0 + (double)lines * line_height, height = top;
 
     for (size_t i = 0; i < chart->panel_count; i++) {
         if (chart->panels[i].note_count > CHART_NOTES_MAX)
@@ -216,7 +260,7 @@ int chart_draw(const struct chart *chart, struct buffer *out, struct fly_error *
         height += panel_height(&chart->panels[i], right) + edge;
     }
     svg_begin(out, width, height, chart->title, chart->description);
-    svg_text(out, width, edge, edge + 13.0, &chart_title_font, chart->title);
+    draw_title(out, width, edge + 13.0, &chart_title_font, chart->title);
     for (size_t i = 0; i < chart->panel_count; i++) {
         draw_panel(out, &chart->panels[i], left, right, top);
         top += panel_height(&chart->panels[i], right) + edge;

@@ -173,6 +173,17 @@ static size_t bytes_within(const char *text, double room, double size)
     return kept;
 }
 
+size_t svg_line_bytes(const char *text, double room, const struct svg_font *font)
+{
+    size_t fits = bytes_within(text, room, font->size * (font->bold ? bold_factor : 1.0)), end = fits;
+
+    if (text[fits] == '\0')
+        return fits;
+    while (end > 0 && text[end] != ' ')
+        end--;
+    return end > 0 ? end : fits > 0 ? fits : strlen(text);
+}
+
 /* Returns where a text of that width begins or ends, moved so that it stays within the picture. */
 static double moved(double x, double width, enum svg_anchor anchor, double picture_width)
 {

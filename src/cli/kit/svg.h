@@ -58,6 +58,9 @@ enum { SVG_FONT_SIZE = 12 };
 void svg_begin(struct buffer *out, double width, double height, const char *title, const char *description);
 void svg_end(struct buffer *out);
 
+/* Returns how many bytes of a text to put on a line of that width, up to a blank where there is one. */
+size_t svg_line_bytes(const char *text, double room, const struct svg_font *font);
+
 /*
  * Sets a text within a picture of that width. A text that would cross the border is moved. A text
  * wider than the picture is made smaller, by a quarter at most; if it is still wider, it ends

@@ -8,7 +8,13 @@
 #include "cli/views/pareto_view.h"
 #include "sim/open/pareto_spread.h"
 
-enum { MEMORY_MAX = 64 << 20, TEXT_MAX = 256, NOTE_COUNT = 2, SERIES_MAX = 5 };
+enum {
+    MEMORY_MAX = 64 << 20,
+    TEXT_MAX = 256,
+    NOTES_ON_FRONTIER = 8,
+    NOTE_COUNT = 2 + NOTES_ON_FRONTIER,
+    SERIES_MAX = 5
+};
 
 /* Above this ratio of the largest to the smallest value an axis is logarithmic. */
 static const double logarithmic_from = 8.0;
@@ -20,6 +26,7 @@ struct picture {
     struct chart_dots others, frontier, today, chosen, bound;
     struct chart_series series[SERIES_MAX];
     struct chart_note notes[NOTE_COUNT];
+    size_t named; /* of these: the choice and the default */
     struct chart_panel panel;
     char objective[PARETO_TEXT_MAX], title[TEXT_MAX], description[2 * TEXT_MAX], x[TEXT_MAX], y[TEXT_MAX];
 };
@@ -104,18 +111,39 @@ static size_t make_series(const struct picture *picture, const char *objective, 
     return count;
 }
 
-static size_t add_note(struct picture *picture, const struct chart_dots *dots, const char *what, size_t point,
-                       struct chart_note *note)
+/* "batch 48, 150 W: 1.2 to 1.4 h, 3 to 3.3 MJ": its 95 % intervals as far as they are known. */
+static size_t add_note(struct picture *picture, const char *what, size_t point, struct chart_note *note)
 {
-    const struct fly_operating_point *points = picture->result->points->points;
+    const struct fly_operating_point *at = &picture->result->points->points[point];
+    struct pareto_range time = pareto_spread_time(picture->result, point),
+                        energy = pareto_spread_energy(picture->result, point);
+    double time_unit = picture->time.size, energy_unit = picture->energy.size;
     char text[2 * TEXT_MAX];
+    int length = snprintf(text, sizeof text, "%sbatch %u, %g W", what, at->batch_size, at->power_limit_w);
 
-    if (dots->count == 0)
-        return 0;
-    snprintf(text, sizeof text, "%s: batch %u, %g W", what, points[point].batch_size,
-             points[point].power_limit_w);
-    *note = (struct chart_note){dots->x[0], dots->y[0], arena_strdup(picture->arena, text)};
+    if (isfinite(time.high) && isfinite(energy.high))
+        snprintf(text + length, sizeof text - (size_t)length, ": %.3g to %.3g %s, %.3g to %.3g %s",
+                 time.low / time_unit, time.high / time_unit, picture->time.name, energy.low / energy_unit,
+                 energy.high / energy_unit, picture->energy.name);
+    *note = (struct chart_note){at->time_s / time_unit, at->energy_j / energy_unit,
+                                arena_strdup(picture->arena, text)};
     return note->text != NULL;
+}
+
+/* Of a longer frontier every second or third point has a label, evenly; the others have tips. */
+static size_t note_frontier(struct picture *picture, struct chart_note *notes)
+{
+    const struct pareto_result *result = picture->result;
+    size_t stride = (picture->frontier.count + NOTES_ON_FRONTIER - 1) / NOTES_ON_FRONTIER;
+    size_t seen = 0, count = 0;
+
+    for (size_t i = 0; i < result->points->count; i++) {
+        bool noted = i == result->chosen || (i == result->points->default_point && picture->today.count > 0);
+
+        if (result->points->on_frontier[i] && seen++ % stride == 0 && !noted)
+            count += add_note(picture, "", i, &notes[count]);
+    }
+    return count;
 }
 
 static size_t make_notes(struct picture *picture, const char *objective, struct chart_note *notes)
@@ -123,15 +151,15 @@ static size_t make_notes(struct picture *picture, const char *objective, struct 
     const struct pareto_result *result = picture->result;
     size_t count = 0;
 
-    if (result->chosen == result->points->default_point) {
-        char both[PARETO_TEXT_MAX + 16];
+    bool both = result->chosen == result->points->default_point;
+    char what[PARETO_TEXT_MAX + 16];
 
-        snprintf(both, sizeof both, "default, %s", objective);
-        return add_note(picture, &picture->chosen, both, result->chosen, notes);
-    }
-    count += add_note(picture, &picture->chosen, objective, result->chosen, &notes[count]);
-    count += add_note(picture, &picture->today, "default", result->points->default_point, &notes[count]);
-    return count;
+    snprintf(what, sizeof what, "%s%s: ", both ? "default, " : "", objective);
+    count += add_note(picture, what, result->chosen, &notes[count]);
+    if (!both && picture->today.count > 0)
+        count += add_note(picture, "default: ", result->points->default_point, &notes[count]);
+    picture->named = count;
+    return count + note_frontier(picture, &notes[count]);
 }
 
 /* Returns whether the values lie so far apart that the axis is logarithmic. */
@@ -153,7 +181,7 @@ static void put_texts(struct picture *picture)
 {
     const struct workload *workload = picture->result->workload;
     const struct chart_note *notes = picture->notes;
-    size_t note_count = picture->panel.note_count;
+    size_t note_count = picture->named;
 
     snprintf(picture->x, sizeof picture->x, "expected time to the target (%s)", picture->time.name);
     snprintf(picture->y, sizeof picture->y, "expected energy to the target (%s)", picture->energy.name);
