@@ -37,7 +37,9 @@ def test_whole_log():
     """Who, what, when, from, to, by which lease; also what was refused, and what another program did."""
     with power_machine.machine(), node_machine.daemon() as daemon:
         uuid = answering(daemon)[0]["uuid"]
-        made = node_machine.lease(daemon, 250, program="a test", expires_s=600)["id"]
+        made = node_machine.lease(daemon, 250, program="a test", expires_s=600)
+        tap.equal([(there["gpu"], there["power_limit_w"], there["clock_ceiling_mhz"]) for there in made["set"]], [(0, 250, None)])
+        made = made["id"]
         tap.equal(daemon.ask("PATCH", f"/v1/leases/{made}", {"power_limit_w": 240, "clock_floor_mhz": 900, "clock_ceiling_mhz": 1200})[0], 200)
         tap.equal(daemon.ask("POST", f"/v1/leases/{made}/renew", {"expires_s": 900})[0], 200)
         tap.equal(daemon.ask("POST", "/v1/leases", {"gpus": ["0"], "power_limit_w": 200})[0], 409)

@@ -102,6 +102,8 @@ def test_a_users_session():
         back("the session has ended")
         turns = [(line["uid"], line["quantity"], line["from"], line["to"]) for line in audit() if line["what"] == "turn"]
         tap.equal((USER["user"], "power_limit_mw", 400000, 150000) in turns, True, turns)
+        named = {line.get("program", "")[:7] for line in audit() if line["what"] in ("grant", "change")}
+        tap.equal(named, {"flyball"}, audit())
 
 
 def test_the_lock_and_both_journals():

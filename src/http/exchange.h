@@ -75,7 +75,8 @@ struct serve_request {
 
     const char *bearer; /* what the caller sent as its token, if the back admits callers; or NULL */
     const struct signed_token *signed_token; /* that bearer, if it is one that the key has signed; or NULL */
-    const char *last_event_id;               /* the header Last-Event-ID: where a stream goes on; or NULL */
+    const char *agent;         /* the header User-Agent: what the client calls itself; or NULL */
+    const char *last_event_id; /* the header Last-Event-ID: where a stream goes on; or NULL */
     struct serve_peer peer;
 };
 

@@ -333,13 +333,15 @@ static bool caller_may(struct visit *visit)
     return is_for_anybody(visit->task.request.path) || has_token(visit);
 }
 
-/* One that may not be shown is not one that a back has given out. */
-static void take_last_event(struct visit *visit)
+/* One that may not be shown is not one that a back has given out, nor a name. */
+static void take_words(struct visit *visit)
 {
-    const char *id = header(visit, "Last-Event-ID");
+    const char *id = header(visit, "Last-Event-ID"), *agent = header(visit, MHD_HTTP_HEADER_USER_AGENT);
 
     if (id != NULL && harmless_all(id, strlen(id), false))
         visit->task.request.last_event_id = id;
+    if (agent != NULL && harmless_all(agent, strlen(agent), false))
+        visit->task.request.agent = agent;
 }
 
 bool gate_lets_in(struct visit *visit, const char *version)
@@ -353,6 +355,6 @@ bool gate_lets_in(struct visit *visit, const char *version)
     if (code < 0)
         return refuse(visit, 400, code, error.text);
     take_path_secret(visit);
-    take_last_event(visit);
+    take_words(visit);
     return caller_may(visit) && body_is_small(visit);
 }

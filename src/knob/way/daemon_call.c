@@ -15,7 +15,7 @@
 #include "base/thread/apart.h"
 #include "knob/way/daemon_answer.h"
 
-enum { ANSWER_MAX = 1 << 18, DEVICE_PATH_MAX = 512 };
+enum { ANSWER_MAX = 1 << 18, DEVICE_PATH_MAX = 512, AGENT_MAX = 80 };
 enum {
     HTTP_OK = 200,
     HTTP_UNAUTHORIZED = 401,
@@ -181,12 +181,25 @@ static void take_proof(struct daemon_call *call)
 
 /* ---- asking ---- */
 
+/* "User-Agent: flyball (python3)", for the daemon's audit log; a name that is no plain word is left out. */
+static const char *name_agent(char agent[AGENT_MAX])
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-";
+    const char *name = program_invocation_short_name;
+    bool named = name[0] != '\0' && name[strspn(name, plain)] == '\0' && strcmp(name, "flyball") != 0;
+
+    snprintf(agent, AGENT_MAX, "User-Agent: flyball%s%.32s%s", named ? " (" : "", named ? name : "",
+             named ? ")" : "");
+    return agent;
+}
+
 int daemon_call_ask(struct daemon_call *call, const char *method, const char *path,
                     struct http_answer *out_answer, struct fly_error *out_error)
 {
     const char *place = call->site->places[WAY_DAEMON], *authority = getenv(SITE_AUTHORITY_VARIABLE);
     bool local = is_socket(call->site);
-    const char *const headers[] = {call->header[0] != '\0' ? call->header : NULL, NULL};
+    char agent[AGENT_MAX];
+    const char *const headers[] = {name_agent(agent), call->header[0] != '\0' ? call->header : NULL, NULL};
     char url[DAEMON_URL_MAX];
     struct socket_trust trust = {.users = call->users,
                                  .user_count = call->user_count,

@@ -7,7 +7,8 @@
 #include "knob/way/operation.h"
 #include "node/public/public_private.h"
 
-static const char client[] = "zeusd API";
+/* What a client is called that does not say "flyball (its program)". */
+static const char client[] = "zeusd API", own[] = "flyball";
 
 /* A floor of 0 is none; one that an earlier command has set goes then. */
 static int take_clocks(const uint32_t *values, bool memory, struct public_command *command,
@@ -69,7 +70,9 @@ static int take_holder(const struct serve_request *request, struct lease_holder 
     const struct serve_peer *peer = &request->peer;
 
     admit_holder(request, out_holder);
-    snprintf(out_holder->program, sizeof out_holder->program, "%s", client);
+    snprintf(out_holder->program, sizeof out_holder->program, "%s",
+             request->agent != NULL && strncmp(request->agent, own, sizeof own - 1) == 0 ? request->agent
+                                                                                         : client);
     out_holder->pid = peer->local ? peer->pid : 0;
     if (peer->local && peer->pid == 0 && request->caller_name[0] == '\0')
         return error_set(

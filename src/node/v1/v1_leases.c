@@ -14,6 +14,7 @@ enum { LISTED_MAX = 4096 };
 /* What a lease's texts and lists lie in. */
 struct told {
     uint32_t gpus[LEASE_GPUS_MAX];
+    struct v1_set set[LEASE_GPUS_MAX];
     char profiles[WORKLOAD_TEXT_MAX];
     char holder[LEASE_HOLDER_TEXT_MAX];
 };
@@ -25,6 +26,26 @@ static bool is_own(const struct serve_request *request, const struct lease *leas
 
     admit_holder(request, &by);
     return lease_holder_may(&lease->ask.holder, &by);
+}
+
+static double known(int64_t value, double factor)
+{
+    return value > 0 ? (double)value * factor : NAN;
+}
+
+/* A driver may round a limit, another lease may ask for less, and the board may enforce less still. */
+static struct v1_set set_of(struct leases *leases, size_t gpu, uint32_t index)
+{
+    struct leases_gpu now;
+
+    leases_look(leases, gpu, &now);
+    return (struct v1_set){
+        .gpu = index,
+        .power_limit_w = known(now.report.set_mw != 0 ? now.report.set_mw : now.report.previous_mw, 1e-3),
+        .power_limit_enforced_w = known(now.report.enforced_mw, 1e-3),
+        .clock_ceiling_mhz = known(now.report.ceiling_mhz, 1),
+        .memory_clock_ceiling_mhz = known(now.report.memory_ceiling_mhz, 1),
+    };
 }
 
 static void tell_of(struct v1_exchange *exchange, const struct lease *lease, struct told *in,
@@ -39,12 +60,15 @@ static void tell_of(struct v1_exchange *exchange, const struct lease *lease, str
         if ((lease->ask.gpus >> gpu & 1) == 0)
             continue;
         watch_gpu_info(watch, gpu, &info);
+        in->set[count] = set_of(exchange->v1->options.leases, gpu, info.index);
         in->gpus[count++] = info.index;
     }
     *out_lease = (struct v1_lease){
         .id = lease->id,
         .gpu_count = count,
         .gpus = in->gpus,
+        .set_count = count,
+        .set = in->set,
         .pid = (uint64_t)lease->ask.holder.pid,
         .holder = lease_holder_text(&lease->ask.holder, in->holder),
         .own = is_own(exchange->request, lease),

@@ -95,11 +95,21 @@ static const struct shape_field renewal_rows[] = {
 };
 const struct shape shape_v1_renewal = {SHAPE_OF(v1_renewal, renewal_rows)};
 
+static const struct shape_field set_rows[] = {
+    {SHAPE_AT(v1_set, gpu), SHAPE_IS_U32(0, UINT32_MAX)},
+    UNKNOWN(v1_set, power_limit_w),
+    UNKNOWN(v1_set, power_limit_enforced_w),
+    UNKNOWN(v1_set, clock_ceiling_mhz),
+    UNKNOWN(v1_set, memory_clock_ceiling_mhz),
+};
+static const struct shape set_shape = {SHAPE_OF(v1_set, set_rows)};
+
 static const struct shape_field lease_rows[] = {
     {SHAPE_AT(v1_lease, id), SHAPE_IS_TEXT(SHORT)},
     {SHAPE_AT(v1_lease, gpus), .kind = SHAPE_U32S, .longest = LEASE_GPUS_MAX,
      .beside = offsetof(struct v1_lease, gpu_count), .most = UINT32_MAX},
     WISH_ROWS(v1_lease),
+    {SHAPE_AT(v1_lease, set), SHAPE_IS_STRUCTS(&set_shape, LEASE_GPUS_MAX, v1_lease, set_count)},
     {SHAPE_AT(v1_lease, pid), SHAPE_IS_U64(0, INT64_MAX), .null = SHAPE_ZERO},
     {SHAPE_AT(v1_lease, holder), SHAPE_IS_TEXT(WORDY), .any_bytes = true},
     {SHAPE_AT(v1_lease, own), SHAPE_IS_BOOL},

@@ -64,11 +64,20 @@ struct v1_renewal {
     double expires_s;
 };
 
+/* What stands on a GPU of a lease, as its driver says since it was turned last. NAN: unknown, or not turned.
+ */
+struct v1_set {
+    uint32_t gpu; /* index */
+    double power_limit_w, power_limit_enforced_w, clock_ceiling_mhz, memory_clock_ceiling_mhz;
+};
+
 struct v1_lease {
     const char *id;
     size_t gpu_count;
     const uint32_t *gpus; /* indices */
-    struct v1_wish wish;
+    struct v1_wish wish;  /* what was asked for */
+    size_t set_count;
+    const struct v1_set *set;
     uint64_t pid;       /* 0: it ends with no process */
     const char *holder; /* for people */
     bool own;           /* the caller may change it */
