@@ -13,10 +13,11 @@ export BUILD_DIR
 # Where the loader and pkg-config look on Debian, with or without the tool that Meson asks there.
 LIBDIR ?= $(if $(wildcard /etc/debian_version),lib)
 places = --prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR) $(if $(LIBDIR),--libdir=$(LIBDIR))
-configure = meson setup $(BUILD_DIR) $(if $(wildcard $(BUILD_DIR)/build.ninja),--reconfigure) $(places)
-compile = meson compile -C $(BUILD_DIR)
+# Under sudo the tree stays its owner's.
+configure = scripts/as_owner meson setup $(BUILD_DIR) $(if $(wildcard $(BUILD_DIR)/build.ninja),--reconfigure) $(places)
+compile = scripts/as_owner meson compile -C $(BUILD_DIR)
 
-.PHONY: build demo demo-python recurrences test bench lint check-all sanitize fuzz soak reproduce verify-gpu install clean help
+.PHONY: build demo demo-python recurrences test bench lint check-all sanitize fuzz soak reproduce verify-gpu install uninstall clean help
 
 build: $(BUILD_DIR)/build.ninja ## library and programs, in build/ (the default)
 	$(compile)
@@ -89,9 +90,12 @@ verify-gpu: build ## how your GPU behaves, as a page for docs/hardware/; TURN_KN
 	scripts/verify_gpu
 
 install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages under PREFIX
-	meson configure $(BUILD_DIR) $(places)
-	DESTDIR=$(abspath $(DESTDIR)) meson install -C $(BUILD_DIR)
-	$(if $(DESTDIR),,-@[ "$$(id -u)" -ne 0 ] || PATH=$$PATH:/usr/sbin:/sbin ldconfig)
+	scripts/as_owner meson configure $(BUILD_DIR) $(places)
+	$(compile)
+	DESTDIR=$(abspath $(DESTDIR)) scripts/install $(BUILD_DIR) $(PREFIX)
+
+uninstall: ## removes what 'make install' put under PREFIX
+	DESTDIR=$(abspath $(DESTDIR)) scripts/install --remove $(BUILD_DIR) $(PREFIX)
 
 clean: ## removes all that was built
 	rm -rf $(BUILD_DIR) build-asan build-tsan build-pyasan build-plain build-native build-fuzz build-checks flyball-demo flyball-demo-python flyball-recurrences
@@ -108,9 +112,9 @@ $(BUILD_DIR)/build.ninja:
 $(BUILD_DIR)/.with-python: | $(BUILD_DIR)/build.ninja
 	scripts/bootstrap build python
 	$(configure)
-	@touch $@
+	@scripts/as_owner touch $@
 
 $(BUILD_DIR)/.with-tests:
 	scripts/bootstrap build test
 	$(configure) -Dtests=true
-	@touch $@
+	@scripts/as_owner touch $@
