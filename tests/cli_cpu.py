@@ -62,7 +62,7 @@ def measure(program, options, environment=None):
     """flyball run on made-up devices; its report, and what it wrote to standard error."""
     report = HOME / "report.json"
     report.unlink(missing_ok=True)
-    result = tap.run([FLYBALL, "run", *options, "--output", str(report), "--", *program],
+    result = tap.run([FLYBALL, "run", "-v", *options, "--output", str(report), "--", *program],
                      env={**CLEAN, **(environment or {})}, cwd=HOME)
     tap.equal(result.returncode, 0, result.stderr)
     return json.loads(report.read_text()), result.stderr

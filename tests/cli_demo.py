@@ -40,13 +40,14 @@ class Demo:
             home = pathlib.Path(name)
             document, self.files = self.run(home, "--threads=3", "--format=json", *arguments)
             self.document, self.text = json.loads(document), None
-            self.log = {job: json.loads(tap.run([FLYBALL, "job", "history", job, "--store", "flyball-demo/store.sqlite",
-                                                 "--format=json"], cwd=home, env=ENVIRONMENT).stdout)["rows"]
-                        for job in JOBS}
+            self.log, shown = ({job: json.loads(tap.run([FLYBALL, "job", command, job, "--store", "flyball-demo/store.sqlite",
+                                                         "--format=json"], cwd=home, env=ENVIRONMENT).stdout)["rows"]
+                                for job in JOBS} for command in ("history", "show"))
+            self.shown = {job: rows[0] for job, rows in shown.items()}
             if arguments in TEXTS:
-                self.text, again = self.run(home, "--threads=1", *arguments)
+                self.text, again = self.run(home, "--threads=1", "-v", *arguments)
                 self.suggested = [tap.run(["sh", "-c", command], cwd=home, env=ENVIRONMENT) for command in
-                                  re.findall(r"(?:The log|More): (.*)$", self.text, re.MULTILINE)]
+                                  re.findall(r"(?:The log|The same from the log|More): (.*)$", self.text, re.MULTILINE)]
                 tap.equal(again == self.files, True, "a second run gives the same bytes, on any number of threads")
         rows = list(csv.reader(self.files["tries.csv"].decode().splitlines()))
         tap.equal(rows[0], COLUMNS)
@@ -262,8 +263,30 @@ def test_text_findings_follow_from_tries():
             tap.equal("nothing claimed" in part, not expected["claimed"])
 
 
+def test_six_lines_say_what_the_log_says():
+    """The figures of 'flyball job show', and no others."""
+    for arguments in TEXTS:
+        run = demo(*arguments)
+        brief = run.text.split("\n\n")[0].splitlines()
+        tap.equal(len(brief), 6, brief)
+        for job, line in zip(JOBS, (line for line in brief if line.startswith("digits"))):
+            said = run.shown[job]
+            if said["energy_saving_percent"] is None:
+                tap.contains(line, f"{job}: saving not")
+                continue
+            for name in ("energy", "time"):
+                saving, *ends = (said[f"{name}_saving_{part}"] for part in ("percent", "low_percent", "high_percent"))
+                sign = -1 if saving < 0 else 1
+                low, high = sorted(sign * end for end in ends)
+                tap.contains(line, f"{abs(saving):.1f} % {'less' if saving >= 0 else 'more'} {name} ({low:.1f} to {high:.1f} %)")
+            low, high = said["energy_saving_low_percent"], said["energy_saving_high_percent"]
+            tap.equal("nothing is claimed" in line, low <= 0 <= high, line)
+    tap.contains(demo().text, "digits: ")
+    tap.equal(demo().shown["digits"]["energy_saving_low_percent"] > 0, True)
+
+
 def test_every_line_says_what_is_real():
-    for line in demo().text.splitlines():
+    for line in demo().text.split("\n\n", 1)[1].splitlines():
         if line and not line.startswith(("REAL  ", "EMUL  ", "BOTH  ")):
             tap.equal(bool(re.match(r" {6}(Job |per recurrence|No saving of cost|Recompute: |The log: )", line)), True, line)
 
@@ -272,7 +295,7 @@ def test_every_line_says_what_is_real():
 
 
 def test_commands_that_it_names_work_from_there():
-    tap.equal([(ran.returncode, ran.stderr) for ran in demo(*TEXTS[0]).suggested], [(0, "")] * 2)
+    tap.equal([(ran.returncode, ran.stderr) for ran in demo(*TEXTS[0]).suggested], [(0, "")] * 3)
 
 
 def test_default_policy_claims_nothing():

@@ -28,7 +28,7 @@ REPORT = HOME / "run.json"
 
 def run(*options, **variables):
     """What the program finds in its environment, and what is said of it."""
-    result = subprocess.run([FLYBALL, "run", *options, "--output", str(REPORT), "--", "sh", "-c",
+    result = subprocess.run([FLYBALL, "run", "-v", *options, "--output", str(REPORT), "--", "sh", "-c",
                              "echo ${CUDA_DISABLE_PERF_BOOST-unset}"],
                             env={**CLEAN, **variables}, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
     tap.equal(result.returncode, 0, result.stderr)

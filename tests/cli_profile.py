@@ -101,7 +101,7 @@ def start(program, *options):
 def tuned(*options):
     path = HOME / "tuned.json"
     path.unlink(missing_ok=True)
-    result = subprocess.run([FLYBALL, "run", "--tune", "-i", "0", *WHERE, *COARSE, "--objective", "energy", "--output", str(path), *options, "--",
+    result = subprocess.run([FLYBALL, "run", "-v", "--tune", "-i", "0", *WHERE, *COARSE, "--objective", "energy", "--output", str(path), *options, "--",
                              *short()], env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
     tap.equal(result.returncode, 0, result.stderr)
     return json.loads(path.read_text())["tune"], result.stderr

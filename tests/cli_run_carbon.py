@@ -56,7 +56,7 @@ def fresh():
 
 
 def command(program, *options):
-    return [FLYBALL, "run", "-i", "0", *WHERE, "--output", str(HOME / "report.json"), *options, "--", *program]
+    return [FLYBALL, "run", "-v", "-i", "0", *WHERE, "--output", str(HOME / "report.json"), *options, "--", *program]
 
 
 def run(program, *options, environment=None):

@@ -50,7 +50,7 @@ class Run:
 
     def __init__(self, *options, environment=None, words=()):
         self.begin = time.monotonic()
-        command = [FLYBALL, "run", "--job", "job", "-i", "0", *WHERE, *DEFINITION, *options, "--output", str(HOME / "report.json"), "--", sys.executable,
+        command = [FLYBALL, "run", "-v", "--job", "job", "-i", "0", *WHERE, *DEFINITION, *options, "--output", str(HOME / "report.json"), "--", sys.executable,
                    TRAINER, "{batch_size}", f"epochs=32:{EPOCHS}", "step=0.04", f"state={HOME / 'done'}", *words]
         self.process = subprocess.Popen(command, env={**CLEAN, "XDG_STATE_HOME": str(STATE), **(environment or {})}, cwd=HOME,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

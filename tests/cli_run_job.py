@@ -33,7 +33,7 @@ def fresh():
 
 
 def command(*words, options=(), definition=tuple(DEFINITION), job="job", program=None):
-    return [FLYBALL, "run", "--job", job, "-i", "0", *WHERE, *definition, *options, "--", *(program or [sys.executable, TRAINER, "{batch_size}", *words])]
+    return [FLYBALL, "run", "-v", "--job", job, "-i", "0", *WHERE, *definition, *options, "--", *(program or [sys.executable, TRAINER, "{batch_size}", *words])]
 
 
 def environment(**more):

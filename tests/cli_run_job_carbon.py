@@ -45,7 +45,7 @@ def fresh():
 def run(*options, job="job", steps=FEW, env=None):
     path = HOME / "report.json"
     path.unlink(missing_ok=True)
-    result = subprocess.run([FLYBALL, "run", "--job", job, "-i", "0", *WHERE, *OPTIONS, "--output", str(path), *options, "--", "sh", "-c", script(steps)],
+    result = subprocess.run([FLYBALL, "run", "-v", "--job", job, "-i", "0", *WHERE, *OPTIONS, "--output", str(path), *options, "--", "sh", "-c", script(steps)],
                             env={**CLEAN, "XDG_STATE_HOME": str(STATE), **(env or {})}, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S,
                             check=False)
     tap.equal(result.returncode, 0, result.stderr)

@@ -40,7 +40,7 @@ def report(epoch, metric):
 
 
 def command(script, *options):
-    return [FLYBALL, "run", "--job", "job", "-i", "0", *WHERE, *DEFINITION, "--output", str(HOME / "report.json"), *options, "--", sys.executable, "-c",
+    return [FLYBALL, "run", "-v", "--job", "job", "-i", "0", *WHERE, *DEFINITION, "--output", str(HOME / "report.json"), *options, "--", sys.executable, "-c",
             PRELUDE + script]
 
 
@@ -200,7 +200,7 @@ def test_plugin():
             result, made = run("report(1, 1)", "--policy", str(CLIMB), *options)
         tap.equal(made, [(16, "reached", None)], result.stderr)
         tap.contains(result.stderr, "the plug-in 'climb' chose batch size 16")
-        later = subprocess.run([FLYBALL, "run", "--job", "job", "-i", "0", *WHERE, "--leave-limits", "--policy", str(CLIMB), "--tries", "3", "--", sys.executable,
+        later = subprocess.run([FLYBALL, "run", "-v", "--job", "job", "-i", "0", *WHERE, "--leave-limits", "--policy", str(CLIMB), "--tries", "3", "--", sys.executable,
                                 "-c", PRELUDE + "report(1, 1)"], env=environment(), cwd=HOME, capture_output=True, text=True, check=False)
         tap.contains(later.stderr, "trial 4, batch size ")
         result, _ = run("report(1, 1)", "--policy", str(other), *options)

@@ -34,7 +34,7 @@ def run(*words, definition=tuple(DEFINITION), options=()):
     """The finished process, and what its document says of the recurrence."""
     path = HOME / "report.json"
     path.unlink(missing_ok=True)
-    command = [FLYBALL, "run", "--job", "job", "-i", "0", *WHERE, *definition, *options, "--output", str(path), "--", sys.executable, TRAINER,
+    command = [FLYBALL, "run", "-v", "--job", "job", "-i", "0", *WHERE, *definition, *options, "--output", str(path), "--", sys.executable, TRAINER,
                "{batch_size}", *words]
     result = subprocess.run(command, env=environment(), cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
     document = json.loads(path.read_text()) if path.exists() else None
@@ -152,7 +152,7 @@ def test_failed_before_its_first_step():
             for _ in range(3):
                 path = HOME / "report.json"
                 path.unlink(missing_ok=True)
-                command = [FLYBALL, "run", "--job", "job", "-i", "0", *WHERE, *DEFINITION, "--tries", "3", *options, "--output", str(path), "--", *program]
+                command = [FLYBALL, "run", "-v", "--job", "job", "-i", "0", *WHERE, *DEFINITION, "--tries", "3", *options, "--output", str(path), "--", *program]
                 result = subprocess.run(command, env=environment(), cwd=HOME, capture_output=True, text=True, timeout=120, check=False)
                 said = json.loads(path.read_text())["recurrence"]
                 tap.equal((result.returncode, tries(said), said["recurrence"]), (status, [(32, "not_started")], 0), result.stderr)
@@ -182,7 +182,7 @@ def test_started_and_failed():
                                    ('echo "RuntimeError: CUDA out of memory. Tried to allocate 2 GiB" >&2; exit 1', "out_of_memory", 2)):
             fresh()
             path = HOME / "report.json"
-            command = [FLYBALL, "run", "--job", "job", "-i", "0", *WHERE, *DEFINITION, "--tries", "2", "--output", str(path), "--", "sh", "-c", script]
+            command = [FLYBALL, "run", "-v", "--job", "job", "-i", "0", *WHERE, *DEFINITION, "--tries", "2", "--output", str(path), "--", "sh", "-c", script]
             subprocess.run(command, env=environment(), cwd=HOME, capture_output=True, text=True, timeout=120, check=False)
             made = tries(json.loads(path.read_text())["recurrence"])
             tap.equal([how for _, how in made], [end] * count, script)

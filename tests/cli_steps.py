@@ -53,7 +53,7 @@ def behind_launchers(program):
 
 
 def command(program, *options):
-    return [FLYBALL, "run", "--tune", *WHERE, "--output", str(HOME / "report.json"), *options, "--", *program]
+    return [FLYBALL, "run", "-v", "--tune", *WHERE, "--output", str(HOME / "report.json"), *options, "--", *program]
 
 
 def run(program, *options, around=(), environment=None):

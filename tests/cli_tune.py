@@ -8,6 +8,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -95,7 +96,7 @@ def short():
 
 def command(program, *options):
     chosen = [] if "-i" in options else ["-i", "0"]
-    return [FLYBALL, "run", "--tune", *chosen, *WHERE, *COARSE, *options, "--", *program]
+    return [FLYBALL, "run", "-v", "--tune", *chosen, *WHERE, *COARSE, *options, "--", *program]
 
 
 def tune(program, *options, environment=None, **keywords):
@@ -149,6 +150,22 @@ def check_document(said, gpu, bound, talk):
     tap.equal((said["max_slowdown"], "max_slowdown_unavailable" in said), (bound, False) if bound < math.inf else (None, True))
     for piece in (f"tuning: {said['chosen_limit_w']:g} W for the least ", "searching took", f"GPU {gpu}: 400 W again"):
         tap.contains(talk, piece)
+    check_answer(said, talk)
+
+
+def check_answer(said, talk):
+    """The first line says what the figures of the document say."""
+    first = next(line for line in talk.splitlines() if line.startswith("flyball: "))
+    points = {point["limit_w"]: point for point in said["points"] if point["mark"] == "valid"}
+    chosen, before = points[said["chosen_limit_w"]], points[DEFAULT_W]
+    if chosen is before:
+        tap.contains(first, f"flyball: {DEFAULT_W:g} W kept: ")
+        return
+    found = re.match(rf"flyball: {chosen['limit_w']:g} W chosen: steps take ([0-9.]+) % \+/- [0-9.]+ (less|more) energy", first)
+    more = chosen["step_energy_j"] / before["step_energy_j"] - 1
+    tap.equal((bool(found), found and found[2]), (True, "less" if more < 0 else "more"), first)
+    tap.equal(abs(float(found[1]) - 100 * abs(more)) <= 0.51, True, f"{first}: {100 * more}")
+    tap.contains(first, f" than at {DEFAULT_W:g} W")
 
 
 def is_undisturbed(said, points, bound):
@@ -352,7 +369,7 @@ def test_somebody_elses_gpu():
             result, said = tune(short())
             tap.equal((result.returncode, result.stdout, said["state"], limits()), (4, "ran\n", "off", [DEFAULT_W]), result.stderr)
             tap.contains(said["off"], str(other.pid))
-            tap.equal(result.stderr.count("tuning off: "), 1)
+            tap.equal(result.stderr.count("nothing saved: "), 1)
         finally:
             other.terminate()
 
@@ -422,7 +439,7 @@ def test_no_steps():
             tap.equal(result.returncode, status, program)
             if status != 127:
                 tap.equal((said["state"], said["steps"], said["gpus"]), ("off", 0, []), program)
-                tap.contains(result.stderr, "tuning off: the program reported no step")
+                tap.contains(result.stderr, "nothing saved: the program reported no step")
 
 
 def test_ends_before_its_steps_are_seen():

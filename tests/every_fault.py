@@ -178,7 +178,7 @@ def run_program(directory, script, library=LIBRARY, machine=MACHINE):
     """The program as it would be without us, and the report."""
     path = directory / "report.json"
     path.unlink(missing_ok=True)
-    result = flyball(directory, script, ["run", "--output", str(path)], ["--", *PROGRAM], library, machine)
+    result = flyball(directory, script, ["run", "-v", "--output", str(path)], ["--", *PROGRAM], library, machine)
     tap.equal((result.returncode, result.stdout), (7, "hello\n"), f"{script}\n{result.stderr}")
     return result, json.loads(path.read_text())
 

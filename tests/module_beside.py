@@ -50,7 +50,7 @@ def test_run_sums_gpus_alone():
     path = HOME / "report.json"
     for cpu in ([], ["--cpu-tdp", "250"]):
         path.unlink(missing_ok=True)
-        talk = on_modules("run", *WHERE, *cpu, "--output", str(path), "--", "sleep", "1").stderr
+        talk = on_modules("run", "-v", *WHERE, *cpu, "--output", str(path), "--", "sleep", "1").stderr
         document = json.loads(path.read_text(encoding="utf-8"))
         gpus = [device for device in document["devices"] if device["kind"] == "GPU"]
         others = [device for device in document["devices"] if device["kind"] != "GPU" and device["energy_j"] is not None]
@@ -67,7 +67,7 @@ def test_run_sums_gpus_alone():
 
 def test_boards_without():
     path = HOME / "plain.json"
-    talk = on_modules("run", *WHERE, "--output", str(path), "--", "true", model="h100").stderr
+    talk = on_modules("run", "-v", *WHERE, "--output", str(path), "--", "true", model="h100").stderr
     document = json.loads(path.read_text(encoding="utf-8"))
     tap.equal({device["module_energy_j"] for device in document["devices"]}, {None})
     tap.equal("its module" in talk, False, talk)

@@ -325,7 +325,7 @@ def flyball(script, *options, way="--tune", words=(), interpreter=(sys.executabl
     """What the report says of a program of `flyball run`."""
     output = HOME / "report.json"
     output.unlink(missing_ok=True)
-    done = tap.run([str(FLYBALL), "run", way, *options, *NO_GPU, "--output", str(output), "--", *interpreter, "-c", script, *words],
+    done = tap.run([str(FLYBALL), "run", "-v", way, *options, *NO_GPU, "--output", str(output), "--", *interpreter, "-c", script, *words],
                    env={**CLEAN, "PYTHONPATH": str(PACKAGES / "old"), **environment}, cwd=HOME)
     tap.equal(done.returncode, 0, done.stderr)
     return done, json.loads(output.read_text())["tune" if way == "--tune" else "recurrence"]
@@ -416,7 +416,7 @@ def test_jobs():
     script = TRAIN + f"import os, time\n{SNIPPET}\nflyball_steps()('epoch 1 metric 0.9')\n"
     options = ["--store", str(HOME / "jobs.db"), "--batch-sizes", "8,16", "--default-batch-size", "8", "--max-epochs", "3", "--target-metric", "0.8"]
     output = HOME / "report.json"
-    done = tap.run([str(FLYBALL), "run", "--job", "hooked", *options, *NO_GPU, "--output", str(output), "--", sys.executable, "-c", script],
+    done = tap.run([str(FLYBALL), "run", "-v", "--job", "hooked", *options, *NO_GPU, "--output", str(output), "--", sys.executable, "-c", script],
                    env={**CLEAN, "PYTHONPATH": str(PACKAGES / "old")}, cwd=HOME)
     recurrence = json.loads(output.read_text())["recurrence"]
     tap.equal((done.returncode, [attempt["steps"] for attempt in recurrence["tries"]]), (0, [12]), done.stderr)

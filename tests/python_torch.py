@@ -110,7 +110,7 @@ def interpreter():
 def run(words):
     output = HOME / "report.json"
     output.unlink(missing_ok=True)
-    done = tap.run([str(FLYBALL), "run", "--tune", *NO_GPU, "--output", str(output), "--", *words], env=CLEAN, cwd=HOME, timeout=tap.PATIENCE_S)
+    done = tap.run([str(FLYBALL), "run", "-v", "--tune", *NO_GPU, "--output", str(output), "--", *words], env=CLEAN, cwd=HOME, timeout=tap.PATIENCE_S)
     tap.equal(done.returncode, 0, done.stderr)
     return done, json.loads(output.read_text())["tune"]
 

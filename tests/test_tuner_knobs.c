@@ -201,7 +201,7 @@ static void test_refused(void **state)
         const char *note;
     } rows[] = {
         {"call nvmlDeviceSetPowerManagementLimit no-permission", FLY_TUNER_AUTO, FLY_TUNER_CLOCK,
-         "the power limit may not be set ("},
+         "the power limit may not be set: "},
         {"call nvmlDeviceSetPowerManagementLimit return NOT_SUPPORTED", FLY_TUNER_AUTO, FLY_TUNER_CLOCK,
          "the clock is tuned alone"},
         {"gpu 1 call nvmlDeviceSetPowerManagementLimit no-permission", FLY_TUNER_BOTH, FLY_TUNER_CLOCK,
@@ -209,12 +209,12 @@ static void test_refused(void **state)
         {"call nvmlDeviceSetGpuLockedClocks no-permission", FLY_TUNER_BOTH, FLY_TUNER_POWER_LIMIT,
          "the power limit is tuned alone"},
         {"call nvmlDeviceGetSupportedGraphicsClocks return NOT_SUPPORTED", FLY_TUNER_BOTH,
-         FLY_TUNER_POWER_LIMIT, "the clock may not be set ("},
+         FLY_TUNER_POWER_LIMIT, "the clock may not be set: "},
         {"call nvmlDeviceSetGpuLockedClocks no-permission", FLY_TUNER_AUTO, FLY_TUNER_POWER_LIMIT, ""},
         {"call nvmlDeviceGetPowerManagementLimit return NOT_SUPPORTED\n"
          "call nvmlDeviceGetPowerManagementLimitConstraints return NOT_SUPPORTED\n"
          "call nvmlDeviceGetFieldValues return NOT_SUPPORTED\n",
-         FLY_TUNER_AUTO, FLY_TUNER_CLOCK, "the power limit may not be set ("},
+         FLY_TUNER_AUTO, FLY_TUNER_CLOCK, "the power limit may not be set: "},
     };
 
     (void)state;
@@ -306,7 +306,7 @@ static void test_ranks(void **state)
     for (int i = 0; i < RANKS; i++) {
         assert_int_equal(ranks->knobs[i], FLY_TUNER_CLOCK);
         check_double(ranks->ceilings_mhz[i], ranks->ceilings_mhz[0]);
-        check_contains(ranks->notes[i], i == 1 ? "the power limit may not be set (" : "(on another rank)");
+        check_contains(ranks->notes[i], i == 1 ? "the power limit may not be set: " : ": on another rank");
     }
     munmap(ranks, sizeof *ranks);
 }

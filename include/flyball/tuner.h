@@ -79,7 +79,7 @@ extern "C" {
  */
 struct fly_tuner;
 
-enum { FLY_TUNER_TEXT_MAX = 256, FLY_TUNER_BACKOFFS_MAX = 3 };
+enum { FLY_TUNER_TEXT_MAX = 256, FLY_TUNER_BACKOFFS_MAX = 3, FLY_TUNER_SUMMARY_MAX = 512 };
 
 /*
  * What is set. A ceiling on the clock sets the clock itself, at every load. A power limit
@@ -323,6 +323,13 @@ FLY_API int fly_tuner_give_back(struct fly_tuner *tuner);
  * into it, from `profile` on. */
 FLY_API enum fly_tuner_state fly_tuner_state(const struct fly_tuner *tuner);
 FLY_API int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report);
+
+/*
+ * Writes, into at most `size` bytes, the one sentence that a person wants to read: which limit was chosen and
+ * what a step takes there against what stood before, with 95 % intervals, or what is missing for knowing it.
+ * FLY_TUNER_SUMMARY_MAX bytes are enough; a longer text ends at a word. FLY_EUSAGE without a byte.
+ */
+FLY_API int fly_tuner_summary(const struct fly_tuner *tuner, char *text, size_t size);
 
 /*
  * How following the grid goes (<flyball/carbon.h>), with the account of this rank. FLY_EUSAGE

@@ -69,3 +69,15 @@ int word_index(const char *word, const char *const *known, size_t count)
     }
     return -1;
 }
+
+void words_fit(char *text, size_t size, int length)
+{
+    static const char end[] = " ...";
+    size_t at = size - sizeof end;
+
+    if (length < 0 || (size_t)length < size || size <= sizeof end)
+        return;
+    while (at > 0 && text[at] != ' ')
+        at--;
+    memcpy(text + at, end, sizeof end);
+}

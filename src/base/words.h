@@ -17,4 +17,10 @@ int word_nearest(const char *word, const char *const *known, size_t count);
 /* Returns the index of the equal word, or -1. */
 int word_index(const char *word, const char *const *known, size_t count);
 
+/*
+ * After snprintf, which returned `length`: ends a text that did not fit into `size` bytes behind a whole
+ * word, with "...".
+ */
+void words_fit(char *text, size_t size, int length);
+
 #endif

@@ -253,7 +253,10 @@ int demo_run(const struct demo_plan *plan, struct demo *out_demo, struct fly_err
     price_checks(demo, &demo->jobs[0]);
     price_checks(demo, &demo->jobs[1]);
     tune_default(&demo->jobs[1]);
-    return run_shift(demo, &demo->jobs[1], 0, out_error);
+    code = run_shift(demo, &demo->jobs[1], 0, out_error);
+    for (size_t i = 0; i < DEMO_JOBS && code == 0; i++)
+        code = demo_history_savings(plan, &demo->jobs[i], out_error);
+    return code;
 }
 
 void demo_free(struct demo *demo)

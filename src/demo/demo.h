@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "demo/demo_facts.h"
 #include "demo/digits_network.h"
+#include "job/past/savings.h"
 #include "model/gpu_model.h"
 #include "sim/world/workload.h"
 
@@ -57,10 +58,11 @@ struct demo_run {
 struct demo_job {
     const char *name;
     struct gpu_load load;
-    struct workload workload; /* its points hold the time and energy of an epoch */
-    struct demo_run chosen;   /* by the policy */
-    struct demo_run baseline; /* the same luck with the default */
-    struct demo_try *checks;  /* owned: [batch][limit][seed] */
+    struct workload workload;   /* its points hold the time and energy of an epoch */
+    struct demo_run chosen;     /* by the policy */
+    struct demo_run baseline;   /* the same luck with the default */
+    struct demo_try *checks;    /* owned: [batch][limit][seed] */
+    struct job_savings savings; /* as the job's log says */
 };
 
 struct demo_plan {

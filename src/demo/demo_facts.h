@@ -12,6 +12,7 @@ enum {
     DEMO_TARGET = 342, /* of DIGITS_HELD_OUT: 95 % */
     DEMO_CHECK_SEEDS = 20,
     DEMO_RECURRENCES_MAX = 1000,
+    DEMO_CONTROL_EVERY = 8, /* of so many recurrences one runs the default, to measure what is saved */
 };
 
 extern const double demo_eta;

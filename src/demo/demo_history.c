@@ -10,6 +10,7 @@
 
 #include "demo/demo_machine.h"
 #include "job/jobs.h"
+#include "job/past/history.h"
 #include "train/session/session.h"
 
 /*
@@ -21,6 +22,8 @@ struct lesson {
     uint32_t epochs;                   /* trained so far */
     uint32_t correct[DEMO_MAX_EPOCHS]; /* after each epoch */
 };
+
+enum { HISTORY_BYTES = 1 << 30 };
 
 /* One side of a job: the policy's, or the default's. */
 struct side {
@@ -66,6 +69,7 @@ static void describe(struct history *history, struct side *side, const char *pol
         .store = plan->store,
         .run = "",
         .tries = DEMO_TRIES,
+        .control_every = as_before ? 0 : DEMO_CONTROL_EVERY,
         .samples_per_epoch = DIGITS_TRAINED,
         .meter = side->machine.meter,
         .leave_limits = as_before,
@@ -265,6 +269,24 @@ int demo_history_check(const struct demo_plan *plan, const struct demo_job *jobs
         name_side(name, &jobs[i / 2], i % 2 == 1);
         code = check_absent(&store, name, &arena, out_error);
     }
+    arena_deinit(&arena);
+    jobs_close(&store);
+    return code;
+}
+
+int demo_history_savings(const struct demo_plan *plan, struct demo_job *job, struct fly_error *out_error)
+{
+    struct job_history history;
+    struct jobs store;
+    struct arena arena;
+    int code = jobs_open(plan->store, NULL, &store, out_error);
+
+    if (code < 0)
+        return code;
+    arena_init(&arena, HISTORY_BYTES);
+    code = job_history_read(&store, job->name, &arena, &history, out_error);
+    if (code == 0)
+        code = job_savings_of(&history, 0, &job->savings, out_error);
     arena_deinit(&arena);
     jobs_close(&store);
     return code;

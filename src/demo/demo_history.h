@@ -18,6 +18,9 @@ enum { DEMO_TRIES = 3 /* of a recurrence; the last one runs the best known choic
 int demo_history_run(const struct demo *demo, struct demo_job *job, bool (*go_on)(void *context),
                      void *context, struct fly_error *out_error);
 
+/* Reads from the job's log what it saves, as `flyball job show` does. */
+int demo_history_savings(const struct demo_plan *plan, struct demo_job *job, struct fly_error *out_error);
+
 /*
  * Checks that the store can be used. FLY_ECONFLICT if it already has one of the demo's jobs, or
  * the error of opening it.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cli/views/saving_words.h"
 #include "shapes/json_number.h"
 
 enum { TEXT_MAX = 1 << 16, PLACE_MAX = 32, INTERVAL_MAX = 80 };
@@ -250,13 +251,15 @@ static const char *invoked_as(void)
     return strchr(program_invocation_name, '/') != NULL ? program_invocation_name : "flyball";
 }
 
-static void put_log_command(struct buffer *text, const char *store)
+/* "flyball job show digits --store flyball-demo/store.sqlite"; not of an address, which may hold a password.
+ */
+static void put_log_command(struct buffer *text, const struct demo_report *report, const char *words)
 {
-    buffer_puts(text, "      The log: ");
+    if (strstr(report->store, "://") != NULL)
+        return;
     put_word(text, invoked_as());
-    buffer_puts(text, " job why digits --store ");
-    put_word(text, store);
-    buffer_puts(text, "\n");
+    buffer_printf(text, " %s --store ", words);
+    put_word(text, report->store);
 }
 
 static void put_job(struct buffer *text, const struct demo_report *report, size_t number)
@@ -288,6 +291,89 @@ static void put_job(struct buffer *text, const struct demo_report *report, size_
     put_end(text, job, findings);
 }
 
+/* What 'flyball job show' says of the job, from its log. */
+static void put_saving(struct buffer *text, const struct job_savings *savings)
+{
+    if (!savings->known) {
+        buffer_puts(text, "saving ");
+        saving_words_unknown(text, savings);
+        return;
+    }
+    saving_words_change(text, &savings->energy, "energy");
+    buffer_puts(text, ", ");
+    saving_words_change(text, &savings->time, "time");
+}
+
+/* A line for each job: what its log says is saved, and by which choice. */
+static void put_answer(struct buffer *text, const struct demo_report *report, size_t number)
+{
+    const struct demo_job *job = &report->demo->jobs[number];
+    const struct findings *findings = &report->findings[number];
+    const struct demo_choice standard = {job->workload.spec.default_batch, demo_limit_count(job) - 1};
+
+    buffer_printf(text, "%s: ", job->name);
+    put_saving(text, &job->savings);
+    if (findings->completed > 0) {
+        buffer_puts(text, ": now ");
+        put_choice(text, job, findings->ours);
+        buffer_puts(text, ", by default ");
+        put_choice(text, job, standard);
+    }
+    if (job->savings.known && saving_words_by_chance(&job->savings.energy))
+        buffer_puts(text, "; nothing is claimed");
+    if (job->chosen.ended < 0)
+        buffer_printf(text, "; ended early: %s", job->chosen.end.text);
+    buffer_puts(text, "\n");
+}
+
+/* How good the choice is, and what the search took. */
+static void put_brief_check(struct buffer *text, const struct findings *findings)
+{
+    if (findings->completed == 0)
+        return;
+    buffer_printf(text, "  Of all %zu choices, each trained with %d fresh seeds, ours is the %zu%s by cost",
+                  findings->choices, DEMO_CHECK_SEEDS, findings->rank, ordinal_end(findings->rank));
+    if (findings->rank > 1)
+        buffer_printf(text, ", %.1f %% above the best", 100.0 * findings->above.change);
+    if (findings->paid_off > 0)
+        buffer_printf(text, "; exploring paid off after run %zu", findings->paid_off);
+    buffer_puts(text, ".\n");
+}
+
+/* Six lines. */
+static void put_brief(struct buffer *text, const struct demo_report *report)
+{
+    put_answer(text, report, 0);
+    put_brief_check(text, &report->findings[0]);
+    put_answer(text, report, 1);
+    buffer_printf(
+        text,
+        "  REAL: network, data, accuracy, epochs. EMULATED: seconds and watts, of a GPU of the shape %s.\n"
+        "The same from the log: ",
+        demo_gpu);
+    put_log_command(text, report, "job show digits");
+    buffer_printf(text, "\nPicture: %s   Details: ", report->picture_path);
+    put_word(text, invoked_as());
+    buffer_puts(text, " demo -v\n");
+}
+
+static void put_whole(struct buffer *text, const struct demo_report *report)
+{
+    buffer_printf(text,
+                  "\nREAL  network, data, accuracy, epochs: a small network learns 1,437 images of digits.\n"
+                  "EMUL  seconds and watts of an epoch: a GPU of the shape %s, a load of 2.5 ms a sample.\n"
+                  "BOTH  real epochs, emulated seconds and watts: energy, time and cost.\n",
+                  demo_gpu);
+    for (size_t i = 0; i < DEMO_JOBS; i++)
+        put_job(text, report, i);
+    buffer_printf(text, "\n      Recompute: %s   Picture: %s   More: ", report->tries_path,
+                  report->picture_path);
+    put_word(text, invoked_as());
+    buffer_puts(text, " help demo\n      The log: ");
+    put_log_command(text, report, "job why digits");
+    buffer_puts(text, "\n");
+}
+
 static int emit_text(const struct cli_call *call, const struct demo_report *report,
                      struct fly_error *out_error)
 {
@@ -295,19 +381,9 @@ static int emit_text(const struct cli_call *call, const struct demo_report *repo
     int code;
 
     buffer_init(&text, TEXT_MAX);
-    buffer_printf(&text,
-                  "REAL  network, data, accuracy, epochs: a small network learns 1,437 images of digits.\n"
-                  "EMUL  seconds and watts of an epoch: a GPU of the shape %s, a load of 2.5 ms a sample.\n"
-                  "BOTH  real epochs, emulated seconds and watts: energy, time and cost.\n",
-                  demo_gpu);
-    for (size_t i = 0; i < DEMO_JOBS; i++)
-        put_job(&text, report, i);
-    buffer_printf(&text, "\n      Recompute: %s   Picture: %s   More: ", report->tries_path,
-                  report->picture_path);
-    put_word(&text, invoked_as());
-    buffer_puts(&text, " help demo\n");
-    if (strstr(report->store, "://") == NULL) /* an address may hold a password */
-        put_log_command(&text, report->store);
+    put_brief(&text, report);
+    if (cli_flag(call, "verbose"))
+        put_whole(&text, report);
     code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
     buffer_deinit(&text);
     return code;

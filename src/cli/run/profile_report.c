@@ -308,7 +308,7 @@ static int emit_text(const struct cli_call *call, const struct profile_result *r
     if (result->valid > 0)
         put_choices(&tail, result);
     put_cost(&tail, result);
-    run_tune_put_back_text(result->tune, &tail);
+    run_tune_put_back_text(result->tune, "    ", &tail);
     if (head.error < 0 || tail.error < 0)
         code = error_no_memory(out_error);
     if (code == 0)

@@ -110,6 +110,8 @@ void run_carbon_note(struct run_carbon *carbon);
 /* Ends the account, and computes what is known by now. */
 void run_carbon_end(struct run_carbon *carbon);
 
+/* Writes ": 12 g by SOURCE, 0.3 EUR by SOURCE": what was emitted and paid. */
+void run_carbon_amounts(const struct run_carbon *carbon, struct buffer *out);
 /* Write the lines of the report for people, and the member "carbon" for programs. */
 void run_carbon_text(const struct run_carbon *carbon, struct buffer *out);
 json_t *run_carbon_json(const struct run_carbon *carbon);

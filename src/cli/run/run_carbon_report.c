@@ -30,6 +30,22 @@ static void put_following(const struct run_carbon *carbon, struct buffer *out)
         buffer_printf(out, "%s%s\n", indent, report->text);
 }
 
+void run_carbon_amounts(const struct run_carbon *carbon, struct buffer *out)
+{
+    const struct carbon_statement *statement = &carbon->statement->view.statement;
+    const char *between = "";
+    char amount[STATEMENT_AMOUNT_MAX];
+
+    for (int i = 0; i < CARBON_SIGNALS; i++) {
+        if (statement->kinds[i] == NULL)
+            continue;
+        statement_amount(i, statement->ways[STATEMENT_AS_RUN].amount[i][STATEMENT_ALL],
+                         statement->kinds[i]->currency, amount);
+        buffer_printf(out, "%s %s by %s", between, amount, carbon->sources[i]);
+        between = ",";
+    }
+}
+
 void run_carbon_text(const struct run_carbon *carbon, struct buffer *out)
 {
     const char *between = "";

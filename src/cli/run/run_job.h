@@ -319,6 +319,8 @@ enum run_job_end run_job_find_end(struct run_job *job, const struct child *child
 /* Writes the state of the try in a line for a terminal. */
 void run_job_status(const struct run_job *job, char text[STATUS_TEXT_MAX]);
 
+/* Writes how the last try ended, as the line that the report begins with; `brief`: and a line or two more. */
+void run_job_answer(const struct run_job *job, bool brief, struct buffer *out);
 /* Write the lines of the report for people, and the member "recurrence" for programs. */
 void run_job_text(const struct run_job *job, struct buffer *out);
 json_t *run_job_json(const struct run_job *job);

@@ -65,7 +65,7 @@ static void put_try(const struct run_job *job, size_t number, struct buffer *out
 }
 
 /* Writes what kept it from the log, or from a limit, once each. */
-static void put_faults(const struct run_job *job, struct buffer *out)
+static void put_faults(const struct run_job *job, bool brief, struct buffer *out)
 {
     const struct fly_session_status *last;
     char hook[STEP_HOOK_SENTENCE_MAX];
@@ -83,7 +83,8 @@ static void put_faults(const struct run_job *job, struct buffer *out)
     if (job->kept.lost > 0)
         buffer_printf(out, "  %" PRIu64 " report%s lost\n", job->kept.lost,
                       job->kept.lost == 1 ? " is" : "s are");
-    if (step_hook_sentence(&job->seen, job->tries[job->try_count - 1].steps, hook)[0] != '\0')
+    if ((!brief || job->tries[job->try_count - 1].steps == 0) &&
+        step_hook_sentence(&job->seen, job->tries[job->try_count - 1].steps, hook)[0] != '\0')
         buffer_printf(out, "  steps: %" PRIu64 "; %s\n", job->tries[job->try_count - 1].steps, hook);
     if (last->limit_text[0] != '\0')
         buffer_printf(out, "  power limit left alone: %s\n", last->limit_text);
@@ -118,6 +119,36 @@ void run_job_status(const struct run_job *job, char text[STATUS_TEXT_MAX])
              job->try_count + 1, status.batch_size, status.epoch, metric, limit, job->ends ? ", ended" : "");
 }
 
+void run_job_answer(const struct run_job *job, bool brief, struct buffer *out)
+{
+    const struct run_job_try *last = job->try_count > 0 ? &job->tries[job->try_count - 1] : NULL;
+    char energy[AMOUNT_MAX], time[AMOUNT_MAX];
+
+    buffer_printf(out, "job '%s'", job->options.job_name);
+    if (last != NULL && last->status.trial > 0)
+        buffer_printf(out, ", run %" PRIu64, last->status.recurrence + 1);
+    if (last == NULL) {
+        buffer_printf(out, ": %s\n", job->off[0] != '\0' ? job->off : "nothing was started");
+        return;
+    }
+    buffer_printf(out, ": %s with batch size %" PRIu32, title_of(job, last), last->status.batch_size);
+    if (!isnan(last->status.limit_w))
+        buffer_printf(out, " at %g W", last->status.limit_w);
+    if (last->status.epoch > 0)
+        buffer_printf(out, ", %" PRIu32 " epoch%s", last->status.epoch, last->status.epoch == 1 ? "" : "s");
+    if (!isnan(last->status.energy_j))
+        buffer_printf(out, ": %s in %s", amount_energy(last->status.energy_j, NAN, "", energy),
+                      amount_time(last->status.time_s, time));
+    if (job->try_count > 1)
+        buffer_printf(out, ", in try %zu", job->try_count);
+    buffer_printf(out, "%s%s\n", last->cause[0] != '\0' ? "; " : "", last->cause);
+    if (!brief)
+        return;
+    if (last->status.why[0] != '\0')
+        buffer_printf(out, "  %s\n", last->status.why);
+    put_faults(job, true, out);
+}
+
 void run_job_text(const struct run_job *job, struct buffer *out)
 {
     buffer_printf(out, "  job '%s'", job->options.job_name);
@@ -126,7 +157,7 @@ void run_job_text(const struct run_job *job, struct buffer *out)
     buffer_puts(out, "\n");
     for (size_t i = 0; i < job->try_count; i++)
         put_try(job, i, out);
-    put_faults(job, out);
+    put_faults(job, false, out);
     put_grid(job, out);
 }
 

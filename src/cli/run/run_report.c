@@ -19,7 +19,7 @@ static void put_report(const struct cli_call *call, const struct run_result *res
 
     switch (cli_format(call)) {
     case TABLE_FORMAT_TABLE:
-        run_report_text(result, out);
+        run_report_text(result, cli_flag(call, "verbose"), out);
         break;
     case TABLE_FORMAT_JSON:
         document = run_report_json(result);

@@ -167,16 +167,16 @@ static void put_devices(const struct run_result *result, struct buffer *out)
     }
 }
 
-/*
- * Writes the program's words, without characters that move a terminal's cursor, and shortened if
- * the line is long.
- */
-static void put_command(const struct run_result *result, struct buffer *out)
+void run_report_command(const struct run_result *result, struct buffer *out)
 {
     size_t begin = out->length;
 
-    for (size_t i = 0; result->arguments[i] != NULL && out->length - begin < COMMAND_WIDTH; i++)
-        buffer_printf(out, "%s%.*s", i > 0 ? " " : "", COMMAND_WIDTH, result->arguments[i]);
+    for (size_t i = 0; result->arguments[i] != NULL && out->length - begin < COMMAND_WIDTH; i++) {
+        const char *slash = i == 0 ? strrchr(result->arguments[i], '/') : NULL;
+
+        buffer_printf(out, "%s%.*s", i > 0 ? " " : "", COMMAND_WIDTH,
+                      slash != NULL ? slash + 1 : result->arguments[i]);
+    }
     if (out->length - begin > COMMAND_WIDTH) {
         out->length = begin + COMMAND_WIDTH - 3;
         buffer_puts(out, "...");
@@ -198,7 +198,7 @@ static bool same_model(const struct run_result *result, size_t one, size_t other
            (limits[0] == limits[1] || (isnan(limits[0]) && isnan(limits[1])));
 }
 
-/* Writes ", 2 x NAME (GPU 0, 1), limit 400 W" for every model among the GPUs. */
+/* Writes "2 x NAME (GPU 0, 1), limit 400 W", a line for every model among the GPUs. */
 static void put_models(const struct run_result *result, struct buffer *out)
 {
     size_t gpus = device_list_count(result->list, DEVICE_GPU);
@@ -211,23 +211,16 @@ static void put_models(const struct run_result *result, struct buffer *out)
 
         for (next = i + 1; next < gpus && same_model(result, i, next); next++)
             ;
-        buffer_printf(out, ", %zu x %s%s (GPU ", next - i,
+        buffer_printf(out, "  %zu x %s%s (GPU ", next - i,
                       info->emulated && strcasestr(info->name, "emulated") == NULL ? "emulated " : "",
                       info->name[0] != '\0' ? info->name : "GPU of unknown model");
         for (size_t j = i; j < next; j++)
             buffer_printf(out, "%s%u", j > i ? ", " : "", result->list->devices[j].info.index);
         buffer_puts(out, ")");
-        if (isfinite(limit_w))
+        if (isfinite(limit_w) && result->tune == NULL && result->job == NULL)
             buffer_printf(out, ", limit %s", amount_power(limit_w, text));
+        buffer_puts(out, "\n");
     }
-}
-
-static void put_end(const struct run_result *result, struct buffer *out)
-{
-    if (result->signal != 0)
-        buffer_printf(out, ": signal %d (%s)", result->signal, strsignal(result->signal));
-    else
-        buffer_printf(out, ": exit %d", result->status);
 }
 
 static void put_sum(const struct run_result *result, const struct run_totals *totals, struct buffer *out)
@@ -327,21 +320,19 @@ static bool doctor_helps(const struct run_result *result)
     return false;
 }
 
-void run_report_text(const struct run_result *result, struct buffer *out)
+void run_report_text(const struct run_result *result, bool verbose, struct buffer *out)
 {
     struct run_totals totals;
     char text[AMOUNT_MAX];
 
     run_totals(result, &totals);
-    buffer_puts(out, "flyball: ");
-    put_command(result, out);
-    put_end(result, out);
-    buffer_printf(out, ", %s", amount_time(result->measured.time_s, text));
+    run_answer_text(result, &totals, !verbose, out);
+    if (!verbose)
+        return;
     if (result->fault != NULL) {
-        buffer_printf(out, "\n  energy unavailable: %s\n", result->fault);
+        buffer_printf(out, "  energy unavailable: %s\n", result->fault);
     } else {
         put_models(result, out);
-        buffer_puts(out, "\n");
         put_devices(result, out);
         put_sum(result, &totals, out);
         put_shares(result, &totals, out);

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/words.h"
+#include "cli/kit/amount.h"
 #include "train/tuner/tuner.h"
 
 /* How often to check the knob. */
@@ -25,7 +27,7 @@ static void put_off(struct run_tune *tune, int code, const char *text)
     if (tune->off[0] != '\0')
         return;
     tune->off_code = code;
-    snprintf(tune->off, sizeof tune->off, "%s", text);
+    words_fit(tune->off, sizeof tune->off, snprintf(tune->off, sizeof tune->off, "%s", text));
 }
 
 void run_tune_prepare(struct run_tune *tune)
@@ -161,6 +163,8 @@ static void close_tuner(struct run_tune *tune)
         tune->profiles[i] = fly_tuner_point_profile(tune->tuner, i);
         tune->enforced_w[i] = fly_tuner_enforced_w(tune->tuner, i);
     }
+    (void)tuner_summary(tune->tuner, amount_plus_minus(), tune->summary);
+    (void)tuner_summary_next(tune->tuner, amount_plus_minus(), tune->next);
     tune->key = *tuner_key(tune->tuner);
     fly_tuner_free(tune->tuner);
     tune->tuner = NULL;

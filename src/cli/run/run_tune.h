@@ -38,7 +38,7 @@
  * Nothing is opened or set before the first step comes. Every failure becomes a sentence in the
  * report. Large: keep it in static storage.
  */
-enum { RUN_TUNE_TEXT_MAX = 512 };
+enum { RUN_TUNE_TEXT_MAX = 1024 };
 
 struct run_tune {
     bool wanted;
@@ -78,6 +78,7 @@ struct run_tune {
 
     /* The results. */
     char off[RUN_TUNE_TEXT_MAX]; /* why tuning never began, or ended early; "" if neither */
+    char summary[FLY_TUNER_SUMMARY_MAX], next[FLY_TUNER_SUMMARY_MAX]; /* as the tuner said at its end */
     int off_code;
     bool over;              /* a profile is measured or given up: the previous settings are back */
     struct profile_key key; /* of the points */
@@ -180,10 +181,12 @@ double run_tune_promised(const struct run_tune *tune, const struct fly_tuner_poi
 /* Writes the current state in a line of at most STATUS_TEXT_MAX bytes for a terminal. */
 void run_tune_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX]);
 
+/* Writes the sentence that the report begins with, and its line; `brief`: and a line or two more. */
+void run_tune_answer(const struct run_tune *tune, bool brief, struct buffer *out);
 /* Write the lines of the report for people, and the member "tune" for programs. */
 void run_tune_text(const struct run_tune *tune, struct buffer *out);
 /* Writes the part about what is set on the GPUs now. */
-void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out);
+void run_tune_put_back_text(const struct run_tune *tune, const char *indent, struct buffer *out);
 json_t *run_tune_json(const struct run_tune *tune);
 
 #endif

@@ -2,9 +2,11 @@
 /* What `flyball run --tune` tried and chose, and why, for people. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/kit/amount.h"
 #include "cli/run/run_tune.h"
+#include "policy/limit_arms.h"
 #include "train/tuner/tuner.h"
 
 enum { WISH_MAX = 96 };
@@ -151,6 +153,13 @@ static bool is_enforced_lower(const struct run_tune *tune, size_t place)
     return tune->enforced_w[place] < tune->points[place].limit_w - limit_rounding_w;
 }
 
+/* Half the width of the 95 % interval, a fraction. */
+static void put_error(double half, struct buffer *out)
+{
+    if (isfinite(half))
+        buffer_printf(out, " %s %.*f %%", amount_plus_minus(), half * percent < 1, half * percent);
+}
+
 static void put_point(const struct run_tune *tune, size_t place, struct buffer *out)
 {
     const struct fly_tuner_point *point = &tune->points[place];
@@ -165,9 +174,10 @@ static void put_point(const struct run_tune *tune, size_t place, struct buffer *
         buffer_printf(out, "%s\n", fly_tuner_mark_name(point->mark));
         return;
     }
-    buffer_printf(out, "%.4g ms and %.4g J", point->time_s * ms_per_s, point->power_w * point->time_s);
-    if (isfinite(point->energy_error))
-        buffer_printf(out, " %s %.0f %%", amount_plus_minus(), point->energy_error * percent);
+    buffer_printf(out, "%.4g ms", point->time_s * ms_per_s);
+    put_error(limit_half_width * point->time_error, out);
+    buffer_printf(out, " and %.4g J", point->power_w * point->time_s);
+    put_error(hypot(point->energy_error, limit_half_width * point->time_error), out);
     buffer_printf(out, " for a step, %.4g W drawn%s", point->power_w,
                   point->bound == FLY_TUNER_UNBOUND ? "; it never bound" : "");
     if (is_enforced_lower(tune, place))
@@ -195,9 +205,10 @@ static void put_points(const struct run_tune *tune, struct buffer *out)
 static void put_slowdown(const char *word, double factor, const char *before, struct buffer *out)
 {
     if (isfinite(factor))
-        buffer_printf(out, "%s%s %.1f %%", before, word, (factor - 1) * percent);
+        buffer_printf(out, "%s%.1f %% %s time %s", before, fabs(factor - 1) * percent,
+                      factor < 1 ? "less" : "more", word);
     else
-        buffer_printf(out, "%s%s unknown", before, word);
+        buffer_printf(out, "%snot measured %s", before, word);
 }
 
 /*
@@ -281,12 +292,12 @@ static void put_choice(const struct run_tune *tune, struct buffer *out)
                                report->start_workload_profile, before),
                   measured_count(tune), tune->point_count, limit,
                   report->knob == FLY_TUNER_BOTH ? " and ceilings" : "");
-    buffer_printf(out, "    a step takes more time than %s%s by:", profile ? "without a " : "at the highest ",
-                  limit);
-    put_slowdown("promised", run_tune_promised(tune, chosen), " ", out);
-    put_slowdown("measured", report->slowdown, ", ", out);
+    buffer_printf(out, "    a step against one %s%s:", profile ? "without a " : "at the highest ", limit);
+    put_slowdown("in the search", run_tune_promised(tune, chosen), " ", out);
+    put_slowdown("in the newest check", report->slowdown, "; ", out);
     if (report->backoffs > 0)
-        buffer_printf(out, "; backed off %u times", report->backoffs);
+        buffer_printf(out, "; a higher %s was chosen %u time%s, since steps took longer", limit,
+                      report->backoffs, report->backoffs == 1 ? "" : "s");
     buffer_puts(out, "\n");
     if (is_enforced_lower(tune, (size_t)(chosen - tune->points)))
         buffer_printf(out, "    the board enforces %.4g W of these %g W\n",
@@ -299,37 +310,40 @@ static void put_cost(const struct fly_tuner_report *report, struct buffer *out)
     char time[AMOUNT_MAX], energy[AMOUNT_MAX];
 
     if (report->give_backs > 0)
-        buffer_printf(out,
-                      "    %u times no step came for long, and what stood before was put back until the next "
-                      "one\n",
-                      report->give_backs);
+        buffer_printf(
+            out,
+            "    %u time%s no step came for long, and what stood before was put back until the next "
+            "one\n",
+            report->give_backs, report->give_backs == 1 ? "" : "s");
     if (report->search_steps == 0)
         return;
     buffer_printf(out, "    searching took %llu steps, %s and %s", (unsigned long long)report->search_steps,
                   amount_time(report->search_time_s, time),
                   amount_energy(report->search_energy_j, NAN, amount_plus_minus(), energy));
     if (isfinite(report->extra_time_s) && isfinite(report->extra_energy_j))
-        buffer_printf(out, "; %+.3g s and %+.3g J against the same steps at the chosen limit",
-                      report->extra_time_s, report->extra_energy_j);
+        buffer_printf(out, "; at the chosen setting these steps would have taken %s and %s",
+                      amount_time(report->search_time_s - report->extra_time_s, time),
+                      amount_energy(report->search_energy_j - report->extra_energy_j, NAN,
+                                    amount_plus_minus(), energy));
     buffer_puts(out, "\n");
 }
 
 /* What was put back on a GPU. */
-static void put_back(const struct run_tune *tune, uint32_t index, const struct knob_report *report,
-                     struct buffer *out)
+static void put_back(const struct run_tune *tune, const char *indent, uint32_t index,
+                     const struct knob_report *report, struct buffer *out)
 {
     char profiles[WORKLOAD_TEXT_MAX];
 
     if (report->set_mw > 0 && tune->turner.fault != FLY_EPERM)
-        buffer_printf(out, "    GPU %u: %g W again\n", index, (double)report->previous_mw * w_per_mw);
+        buffer_printf(out, "%sGPU %u: %g W again\n", indent, index, (double)report->previous_mw * w_per_mw);
     if (report->workloads_asked && tune->turner.fault != FLY_EPERM)
-        buffer_printf(out, "    GPU %u: workload profiles %s again\n", index,
+        buffer_printf(out, "%sGPU %u: workload profiles %s again\n", indent, index,
                       workload_text(&report->workloads_before, profiles));
     if (tune->turner.clock_turns > 0 && tune->turner.clock_fault != FLY_EPERM)
-        buffer_printf(out, "    GPU %u: no ceiling on its clock again\n", index);
+        buffer_printf(out, "%sGPU %u: no ceiling on its clock again\n", indent, index);
 }
 
-void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out)
+void run_tune_put_back_text(const struct run_tune *tune, const char *indent, struct buffer *out)
 {
     for (size_t i = 0; tune->knob_opened && i < tune->gpu_count; i++) {
         const struct knob_report *report = &tune->knob_reports[i];
@@ -337,24 +351,61 @@ void run_tune_put_back_text(const struct run_tune *tune, struct buffer *out)
         char profiles[WORKLOAD_TEXT_MAX];
 
         if (report->repaired[0] != '\0')
-            buffer_printf(out, "    GPU %u: %s\n", index, report->repaired);
+            buffer_printf(out, "%sGPU %u: %s\n", indent, index, report->repaired);
         if (report->state == KNOB_STUCK)
-            buffer_printf(out, "    %s; 'flyball power restore -i %u' tries again\n", report->error.text,
-                          index);
+            buffer_printf(out, "%s%s; 'flyball power restore -i %u' tries again\n", indent,
+                          report->error.text, index);
         else if (report->state == KNOB_OWED)
-            buffer_printf(out, "    %s\n", report->error.text);
+            buffer_printf(out, "%s%s\n", indent, report->error.text);
         else if (report->state == KNOB_UNTURNED)
-            put_back(tune, index, report, out);
+            put_back(tune, indent, index, report, out);
         else if (report->state == KNOB_FOREIGN && report->found_clock_mhz > 0)
-            buffer_printf(out, "    GPU %u: its clock is %lld MHz, as another program set it; left so\n",
-                          index, (long long)report->found_clock_mhz);
+            buffer_printf(out, "%sGPU %u: its clock is %lld MHz, as another program set it; left so\n",
+                          indent, index, (long long)report->found_clock_mhz);
         else if (report->state == KNOB_FOREIGN && report->workloads_foreign)
-            buffer_printf(out, "    GPU %u: workload profiles %s, as another program set them; left so\n",
-                          index, workload_text(&report->workloads_found, profiles));
+            buffer_printf(out, "%sGPU %u: workload profiles %s, as another program set them; left so\n",
+                          indent, index, workload_text(&report->workloads_found, profiles));
         else if (report->state == KNOB_FOREIGN)
-            buffer_printf(out, "    GPU %u: %g W, as another program set it; left so\n", index,
+            buffer_printf(out, "%sGPU %u: %g W, as another program set it; left so\n", indent, index,
                           (double)report->found_mw * w_per_mw);
     }
+}
+
+/* "nothing saved: " and why; what would help has a line of its own. */
+static void put_off(const struct run_tune *tune, struct buffer *out)
+{
+    const char *rest = strstr(tune->off, "; ");
+    int length = rest != NULL ? (int)(rest - tune->off) : (int)strlen(tune->off);
+
+    buffer_printf(out, "%s: %.*s\n", tune->report.search_steps > 0 ? "tuning stopped" : "nothing saved",
+                  length, tune->off);
+    if (rest != NULL)
+        buffer_printf(out, "  %s\n", rest + 2);
+}
+
+/* "The search cost 284 J. GPU 0: 400 W again", or what else became of the GPUs. */
+static void put_price(const struct run_tune *tune, struct buffer *out)
+{
+    double extra_j = tune->report.extra_energy_j;
+    char energy[AMOUNT_MAX];
+
+    if (tune->reported && tune->report.search_steps > 0 && extra_j > 0)
+        buffer_printf(out, "  The search cost %s\n",
+                      amount_energy(extra_j, NAN, amount_plus_minus(), energy));
+    run_tune_put_back_text(tune, "  ", out);
+}
+
+void run_tune_answer(const struct run_tune *tune, bool brief, struct buffer *out)
+{
+    if (tune->off[0] != '\0')
+        put_off(tune, out);
+    else
+        buffer_printf(out, "%s\n", tune->summary);
+    if (!brief)
+        return;
+    if (tune->off[0] == '\0' && tune->next[0] != '\0')
+        buffer_printf(out, "  %s\n", tune->next);
+    put_price(tune, out);
 }
 
 void run_tune_text(const struct run_tune *tune, struct buffer *out)
@@ -362,8 +413,6 @@ void run_tune_text(const struct run_tune *tune, struct buffer *out)
     const struct fly_tuner_report *report = &tune->report;
     char hook[STEP_HOOK_SENTENCE_MAX];
 
-    if (tune->off[0] != '\0')
-        buffer_printf(out, "  tuning off: %s\n", tune->off);
     if (tune->lines.events[STEP_BEGIN] > 0 &&
         step_hook_sentence(&tune->lines.hook, tune->lines.events[STEP_BEGIN], hook)[0] != '\0')
         buffer_printf(out, "  steps: %llu; %s\n", (unsigned long long)tune->lines.events[STEP_BEGIN], hook);
@@ -371,9 +420,6 @@ void run_tune_text(const struct run_tune *tune, struct buffer *out)
         buffer_printf(out, "  %llu malformed lines from the program are no steps\n",
                       (unsigned long long)tune->lines.events[STEP_MALFORMED]);
     if (tune->reported) {
-        if (report->state == FLY_TUNER_STOPPED)
-            buffer_printf(out, "  tuning stopped, %s: %s\n", fly_tuner_reason_name(report->reason),
-                          report->text);
         if (report->state == FLY_TUNER_STOPPED && report->reason == FLY_TUNER_NO_FIGURE)
             buffer_puts(out, "    more --profile-steps make windows longer\n");
         if (report->profile[0] != '\0')
@@ -384,5 +430,5 @@ void run_tune_text(const struct run_tune *tune, struct buffer *out)
         put_points(tune, out);
         put_cost(report, out);
     }
-    run_tune_put_back_text(tune, out);
+    run_tune_put_back_text(tune, "    ", out);
 }

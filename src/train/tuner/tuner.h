@@ -80,6 +80,14 @@ int tuner_report_chosen(const struct fly_tuner *tuner, struct fly_tuner_report *
 size_t tuner_measured_points(const struct fly_tuner *tuner,
                              struct fly_power_point out_points[FLY_POWER_SEARCH_LIMITS_MAX]);
 
+/*
+ * Like fly_tuner_summary, with the sign that the terminal knows; and what the next limit would take that is
+ * too slow for the bound, "" where none was measured.
+ */
+char *tuner_summary(const struct fly_tuner *tuner, const char *plus_minus, char text[FLY_TUNER_SUMMARY_MAX]);
+char *tuner_summary_next(const struct fly_tuner *tuner, const char *plus_minus,
+                         char text[FLY_TUNER_SUMMARY_MAX]);
+
 /* What the tuner's profile was measured on; valid as long as the tuner. */
 const struct profile_key *tuner_key(const struct fly_tuner *tuner);
 

@@ -2,6 +2,7 @@
 /* The knob on trial and the other one: exchanges them, and notes why one of them is not turned. */
 #include <stdio.h>
 
+#include "base/words.h"
 #include "train/tuner/tuner_private.h"
 
 #define SWAP(type, one, other) \
@@ -31,8 +32,10 @@ void tuner_swap_knobs(struct fly_tuner *tuner)
 
 void tuner_note_knob(struct fly_tuner *tuner, const char *knob, const char *text, const char *instead)
 {
-    snprintf(tuner->report.knob_note, sizeof tuner->report.knob_note, "the %s may not be set (%.160s); %s",
-             knob, text, instead);
+    char *note = tuner->report.knob_note;
+    size_t size = sizeof tuner->report.knob_note;
+
+    words_fit(note, size, snprintf(note, size, "%s, since the %s may not be set: %s", instead, knob, text));
 }
 
 bool tuner_may_give_way(const struct fly_tuner *tuner)

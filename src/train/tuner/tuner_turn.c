@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "train/tuner/tuner_private.h"
 
 enum { EXCHANGED_MAX = 24 };
@@ -66,7 +67,8 @@ void tuner_fault(struct fly_tuner *tuner, enum fly_tuner_reason reason, const ch
     tuner->reason = reason;
     va_start(arguments, format);
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it loses sight of va_start in what it inlines */
-    vsnprintf(tuner->report.text, sizeof tuner->report.text, format, arguments);
+    words_fit(tuner->report.text, sizeof tuner->report.text,
+              vsnprintf(tuner->report.text, sizeof tuner->report.text, format, arguments));
     va_end(arguments);
     tuner_turn_back(tuner);
     if (tuner->options.all_reduce == NULL)
