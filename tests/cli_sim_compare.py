@@ -86,6 +86,23 @@ def test_traces_on_their_gpus():
     tap.equal([row["job_count"] for row in rows if row["jobs"] == "traces"], [1] * 3)
 
 
+def test_a_default_that_fails():
+    """The job is named and left out, and the figures of the others are as without it."""
+    box, others = Sandbox(), Sandbox()
+    lines = [line.split(",") for line in (box.traces / "summary_train.csv").read_text().splitlines()]
+    box.write("traces/summary_train.csv", "".join(
+        ",".join([*line[:-1], "nan"] if (line[0], line[2]) == ("squad", "32") else line) + "\n" for line in lines))
+    arguments = ("--traces=traces", "--synthetic-jobs=0", "--seeds=1-2", "--horizons=3", "--policy=zeus")
+    result = compare(box.path, "--format=json", *arguments)
+    tap.equal((result.returncode, result.stderr),
+              (0, "flyball: warning: squad on mini is left out: its default batch size never reaches the target\n"))
+    rows, _ = rows_of(others.path, *arguments, "--workload=cifar100")
+    tap.equal(json.loads(result.stdout)["rows"], rows)
+    result = compare(box.path, *arguments, "--workload=squad")
+    tap.equal(result.returncode != 0, True)
+    tap.contains(result.stderr, "the default batch size of squad on mini, and of every other job, never reaches the target")
+
+
 def test_formats_and_threads():
     with tempfile.TemporaryDirectory() as name:
         first = compare(name, *SMALL, "--format=csv", "--threads=1")

@@ -60,6 +60,8 @@ int compare_options_open(struct compare_jobs *jobs, const struct cli_call *call,
             cli_usage(call, out_error, "no jobs; name traces with --traces DIR, or kinds with --synthetic");
     if (code == 0)
         code = compare_jobs_collect(jobs, &made, each, out_error);
+    for (size_t i = 0; i < jobs->left_out_count && code == 0; i++)
+        cli_warn(call, "%s is left out: its default batch size never reaches the target", jobs->left_out[i]);
     if (code < 0)
         compare_jobs_close(jobs);
     return code;

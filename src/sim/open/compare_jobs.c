@@ -3,9 +3,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "sim/world/oracle.h"
 
 enum { MEMORY_MAX = 64 << 20, NAME_MAX_BYTES = 256 };
 
@@ -60,7 +63,7 @@ int compare_gpus_list(const char *traces, struct arena *arena, struct compare_gp
 
 void compare_jobs_init(struct compare_jobs *jobs)
 {
-    jobs->set_count = jobs->count = jobs->of_traces = jobs->row_count = 0;
+    jobs->set_count = jobs->count = jobs->of_traces = jobs->row_count = jobs->left_out_count = 0;
     arena_init(&jobs->arena, MEMORY_MAX);
 }
 
@@ -105,6 +108,20 @@ static int make_synthetic(struct compare_jobs *jobs, const struct compare_synthe
     return code;
 }
 
+/* Adds a job, or its name to those left out. Returns false without memory. */
+static bool take_job(struct compare_jobs *jobs, const struct workload *workload)
+{
+    char name[NAME_MAX_BYTES];
+
+    if (isfinite(oracle_expected_epochs(workload, workload->spec.default_batch))) {
+        jobs->items[jobs->count++] = *workload;
+        return true;
+    }
+    snprintf(name, sizeof name, "%s on %s", workload->job.name, workload->gpu);
+    jobs->left_out[jobs->left_out_count] = arena_strdup(&jobs->arena, name);
+    return jobs->left_out[jobs->left_out_count++] != NULL;
+}
+
 static int collect(struct compare_jobs *jobs, const struct compare_synthetic *synthetic,
                    struct fly_error *out_error)
 {
@@ -120,10 +137,22 @@ static int collect(struct compare_jobs *jobs, const struct compare_synthetic *sy
     jobs->items = arena_alloc(&jobs->arena, all, sizeof jobs->items[0]);
     if (jobs->items == NULL)
         return error_no_memory(out_error);
+    jobs->left_out = arena_alloc(&jobs->arena, all, sizeof jobs->left_out[0]);
+    if (jobs->left_out == NULL)
+        return error_no_memory(out_error);
     for (size_t i = 0; i < jobs->set_count; i++) {
-        for (size_t w = 0; w < jobs->sets[i].count; w++)
-            jobs->items[jobs->count++] = jobs->sets[i].items[w];
+        for (size_t w = 0; w < jobs->sets[i].count; w++) {
+            if (!take_job(jobs, &jobs->sets[i].items[w]))
+                return error_no_memory(out_error);
+        }
     }
+    jobs->of_traces = jobs->count;
+    if (jobs->count + synthetic->kind_count * synthetic->number == 0)
+        return error_set(
+            out_error, FLY_EEXHAUSTED,
+            "the default batch size of %s, and of every other job, never reaches the target; name "
+            "jobs whose default does",
+            jobs->left_out[0]);
     return make_synthetic(jobs, synthetic, out_error);
 }
 

@@ -41,6 +41,10 @@ struct compare_jobs {
     struct workload *items; /* shallow copies of the sets', and the synthetic ones, which it owns */
     size_t count;
     size_t of_traces; /* the first ones of `items` */
+    /* Jobs of traces whose default never reaches the target: nothing is told of them, for all figures are in
+     * relation to the default. "squad on v100". */
+    const char **left_out;
+    size_t left_out_count;
     struct compare_set rows[COMPARE_SETS_MAX];
     size_t row_count;
 };
@@ -68,8 +72,9 @@ void compare_jobs_init(struct compare_jobs *jobs);
 void compare_jobs_close(struct compare_jobs *jobs);
 
 /*
- * Collects the jobs of the open sets, makes the synthetic ones, and names the sets of the table. With `each`,
- * every job is a set too. FLY_EUSAGE for no jobs, or more than COMPARE_JOBS_MAX.
+ * Collects the jobs of the open sets whose default reaches the target, makes the synthetic ones, and names
+ * the sets of the table. With `each`, every job is a set too. FLY_EEXHAUSTED if no job is left, FLY_EUSAGE
+ * for no jobs, or more than COMPARE_JOBS_MAX.
  */
 int compare_jobs_collect(struct compare_jobs *jobs, const struct compare_synthetic *synthetic, bool each,
                          struct fly_error *out_error);
