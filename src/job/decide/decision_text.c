@@ -325,7 +325,7 @@ static void tell_last_try(const struct telling *telling)
                  telling->state->policy != &batch_policy_default;
     size_t length;
 
-    tell_known(telling, "runs without a cap, since nobody tries again after this");
+    tell_known(telling, "is the last try, and runs to the end");
     length = strlen(telling->why);
     if (alone)
         snprintf(telling->why + length, JOB_WHY_MAX - length,
