@@ -121,8 +121,9 @@ static void tell_policy(struct decider *decider, const struct event *event)
 }
 
 /* The policy learns of the profile with the chosen point. */
-static int fold_profile(struct decider *decider, const struct profile_measured *measured,
-                        struct fly_error *out_error)
+__attribute__((cold)) static int fold_profile(struct decider *decider,
+                                              const struct profile_measured *measured,
+                                              struct fly_error *out_error)
 {
     struct profile_measured told = *measured;
     struct decider_profile profile = {.count = measured->count,
@@ -236,7 +237,7 @@ void decider_tell_kept(struct decider *decider)
     }
 }
 
-static int begin_anew(struct decider *decider, struct fly_error *out_error)
+__attribute__((cold)) static int begin_anew(struct decider *decider, struct fly_error *out_error)
 {
     void *state;
     int code;
@@ -320,31 +321,18 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
 {
     int code = 0;
 
-    switch (event->kind) {
-    case EVENT_RECURRENCE_BEGUN:
-        break;
-    case EVENT_TRIAL_PROPOSED:
+    if (event->kind == EVENT_TRIAL_PROPOSED) {
         decider->trials++;
         code = heed_guard(decider, event->proposed, out_error);
-        break;
-    case EVENT_PROFILE_MEASURED:
+    } else if (event->kind == EVENT_PROFILE_MEASURED) {
         code = fold_profile(decider, event->measured, out_error);
-        break;
-    case EVENT_TRIAL_ENDED:
-        count_end(decider, event->ended);
-        __attribute__((fallthrough));
-    case EVENT_TRIAL_SEEN:
+    } else if (event->kind == EVENT_BATCHES_EXCLUDED) {
+        decider->excluded = event->first_excluded;
+    } else if (event->kind == EVENT_TRIAL_ENDED || event->kind == EVENT_TRIAL_SEEN) {
+        if (event->kind == EVENT_TRIAL_ENDED)
+            count_end(decider, event->ended);
         if (decider->guarded)
             watch_costs(decider, event->ended, event->kind == EVENT_TRIAL_ENDED);
-        break;
-    case EVENT_BATCHES_EXCLUDED:
-        decider->excluded = event->first_excluded;
-        break;
-    case EVENT_EPOCH_REPORTED:
-    case EVENT_BATCH_GIVEN_UP:
-    case EVENT_PROFILE_KEPT:
-    case EVENT_PAST_BROUGHT:
-        break;
     }
     if (code == 0 && event->kind != EVENT_PROFILE_MEASURED)
         tell_policy(decider, event);
@@ -396,10 +384,13 @@ bool decider_wants_profile(const struct decider *decider, const struct proposal 
 double decider_limit_w(const struct decider *decider, const struct proposal *proposal)
 {
     const struct decider_profile *profile = &decider->profiles[proposal->batch];
-    const struct profile_measured kept = kept_profile(profile, proposal->batch);
+    struct profile_measured kept;
 
     if (proposal->limit_rule == LIMIT_FIXED)
         return proposal->limit_w;
+    if (!decider_chooses_pairs(decider))
+        return profile->points[profile->best].limit_w;
+    kept = kept_profile(profile, proposal->batch);
     return profile->points[point_to_run(decider, &kept, profile->best)].limit_w;
 }
 
@@ -412,20 +403,18 @@ static int ask_epochs(const struct decider *decider, const struct epoch_question
     return 0;
 }
 
-int decider_cap(const struct decider *decider, const struct epoch_question *told, uint32_t *out_epochs,
+int decider_cap(const struct decider *decider, struct epoch_question *question, uint32_t *out_epochs,
                 struct fly_error *out_error)
 {
-    struct epoch_question question = *told;
-
-    question.highest_limit_w = of_all_gpus(decider, decider->profiles[told->batch].highest_limit_w);
-    question.recurrences_left = decider->recurrences_left;
-    return ask_epochs(decider, &question, out_epochs, out_error);
+    question->highest_limit_w = of_all_gpus(decider, decider->profiles[question->batch].highest_limit_w);
+    question->recurrences_left = decider->recurrences_left;
+    return ask_epochs(decider, question, out_epochs, out_error);
 }
 
 int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_energy_j, double epoch_time_s,
                       uint32_t *out_epochs, struct fly_error *out_error)
 {
-    const struct epoch_question question = {
+    struct epoch_question question = {
         .batch = batch, .epoch_energy_j = epoch_energy_j, .epoch_time_s = epoch_time_s};
 
     return decider_cap(decider, &question, out_epochs, out_error);

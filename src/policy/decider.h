@@ -120,7 +120,7 @@ int decider_epoch_cap(const struct decider *decider, size_t batch, double epoch_
                       uint32_t *out_epochs, struct fly_error *out_error);
 
 /* The same for a trial that also takes something apart from its epochs. The decider fills in the rest. */
-int decider_cap(const struct decider *decider, const struct epoch_question *told, uint32_t *out_epochs,
+int decider_cap(const struct decider *decider, struct epoch_question *question, uint32_t *out_epochs,
                 struct fly_error *out_error);
 
 /*

@@ -100,23 +100,23 @@ struct epoch_reported {
 /* A trial has ended. */
 struct trial_ended {
     uint64_t trial;      /* its number: batch_question.trial when it was proposed */
-    bool late;           /* it had ended as expired before; this is its real outcome */
     uint64_t recurrence; /* from 0 */
     uint32_t try_number; /* within the recurrence, from 0 */
-    size_t batch;
-    double limit_w;
     enum trial_outcome outcome;
-    double epochs;  /* trained; 0: not known, or none */
+    bool late;      /* it had ended as expired before; this is its real outcome */
     bool crashed;   /* the program crashed; TRIAL_CRASHED is also used for other ends that tell no cost */
     bool by_itself; /* with TRIAL_STOPPED: the program ended early, which shows only that it needs more epochs
                      */
+    bool nothing_learnt; /* with TRIAL_CRASHED: as if it had not been proposed; with `crashed`: but its batch
+                            size is given up */
+    size_t batch;
+    double limit_w;
+    double epochs;   /* trained; 0: not known, or none */
     double energy_j; /* of this trial alone, profiling included */
     double time_s;
     double
         apart_energy_j; /* the part of these two that belongs to no epoch, as start-up, where it is known */
     double apart_time_s;
-    bool nothing_learnt; /* with TRIAL_CRASHED: as if it had not been proposed; with `crashed`: but its batch
-                            size is given up */
     double dearer; /* without a whole profile: cost under the limits that it ran at, over that under the best
                       limit, as other batch sizes show; 0: not known, or it ran at the limit chosen */
 };

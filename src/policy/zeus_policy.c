@@ -218,30 +218,18 @@ static void zeus_fold(void *opaque, const struct event *event)
 {
     struct zeus_state *state = opaque;
 
-    switch (event->kind) {
-    case EVENT_RECURRENCE_BEGUN:
+    if (event->kind == EVENT_RECURRENCE_BEGUN) {
         state->recurrence_cost_j = 0.0;
-        break;
-    case EVENT_TRIAL_PROPOSED:
+    } else if (event->kind == EVENT_TRIAL_PROPOSED) {
         if (event->proposed->reason == REASON_SAMPLED)
             state->random = event->proposed->random_after;
         state->exploring |= event->proposed->reason == REASON_EXPLORE;
-        break;
-    case EVENT_PROFILE_MEASURED:
-    case EVENT_EPOCH_REPORTED:
-    case EVENT_TRIAL_SEEN:
-    case EVENT_PROFILE_KEPT:
-    case EVENT_PAST_BROUGHT:
-        break;
-    case EVENT_TRIAL_ENDED:
+    } else if (event->kind == EVENT_TRIAL_ENDED) {
         fold_ended(state, event->ended);
-        break;
-    case EVENT_BATCHES_EXCLUDED:
+    } else if (event->kind == EVENT_BATCHES_EXCLUDED) {
         fold_excluded(state, event->first_excluded);
-        break;
-    case EVENT_BATCH_GIVEN_UP:
+    } else if (event->kind == EVENT_BATCH_GIVEN_UP) {
         fold_given_up(state, event->given_up);
-        break;
     }
 }
 
@@ -319,31 +307,32 @@ static int zeus_propose(const void *opaque, const struct batch_question *questio
                         struct proposal *out_proposal, struct fly_error *out_error)
 {
     const struct zeus_state *state = opaque;
-    struct proposal proposal = {.limit_rule = LIMIT_PROFILED,
-                                .policy_version = batch_policy_zeus.version,
-                                .random_after = state->random};
-    int code;
+    struct numpy_random random = state->random;
+    enum reason reason = REASON_BEST_SEEN;
+    size_t batch = state->cheapest;
 
-    if (state->overlapping && question->in_flight > 0) {
-        proposal.batch = state->cheapest;
-        proposal.reason = REASON_BEST_SEEN;
-        *out_proposal = proposal;
-        return 0;
-    }
-    code = check_alive(state, question, out_error);
-    if (code < 0)
-        return code;
-    if (!pruning_over(&state->pruning)) {
-        proposal.batch = state->pruning.awaited;
-        proposal.reason = REASON_EXPLORE;
-    } else {
-        size_t arm = state->generator == GENERATOR_NUMPY ? sample_numpy(state, &proposal.random_after)
-                                                         : sample_philox(state, question->trial);
+    if (!state->overlapping || question->in_flight == 0) {
+        int code = check_alive(state, question, out_error);
 
-        proposal.batch = state->arm_batches[arm];
-        proposal.reason = REASON_SAMPLED;
+        if (code < 0)
+            return code;
+        if (!pruning_over(&state->pruning)) {
+            reason = REASON_EXPLORE;
+            batch = state->pruning.awaited;
+        } else {
+            reason = REASON_SAMPLED;
+            batch = state->arm_batches[state->generator == GENERATOR_NUMPY
+                                           ? sample_numpy(state, &random)
+                                           : sample_philox(state, question->trial)];
+        }
     }
-    *out_proposal = proposal;
+    *out_proposal = (struct proposal){.batch = batch,
+                                      .limit_rule = LIMIT_PROFILED,
+                                      .limit_w = 0.0,
+                                      .uncapped = false,
+                                      .reason = reason,
+                                      .policy_version = batch_policy_zeus.version,
+                                      .random_after = random};
     return 0;
 }
 

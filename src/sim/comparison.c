@@ -88,7 +88,7 @@ static unsigned count_bits(unsigned bits)
 static void race_take(struct race *race, const struct recurrence *ours, const struct recurrence *theirs)
 {
     const struct comparison_plan *plan = race->plan;
-    unsigned dear;
+    bool dear = ours->cost_j > dear_factor * theirs->cost_j;
 
     race_choice(race, ours);
     side_take(&race->policy, race->completed, ours);
@@ -99,10 +99,9 @@ static void race_take(struct race *race, const struct recurrence *ours, const st
 
         race->regret += (ours->cost_j - best_j) / best_j;
     }
-    race->dear_row =
-        (race->dear_row << 1 | (ours->cost_j > dear_factor * theirs->cost_j)) & ((1U << DEAR_ROW) - 1);
-    dear = count_bits(race->dear_row);
-    race->dear_most = dear > race->dear_most ? dear : race->dear_most;
+    race->dear_row = (race->dear_row << 1 | dear) & ((1U << DEAR_ROW) - 1);
+    if (dear && count_bits(race->dear_row) > race->dear_most)
+        race->dear_most = count_bits(race->dear_row);
     race->completed++;
     if (!(race->policy.totals.cost_j < race->baseline.totals.cost_j))
         race->last_behind = race->completed;
@@ -140,12 +139,12 @@ static int race_step(struct race *race, struct fly_error *out_error)
 
     if (size > plan->recurrences - race->completed)
         size = (size_t)(plan->recurrences - race->completed);
-    for (size_t i = 0; i < size; i++) {
+    if (race->ended == 0)
+        code = run_policy(race, size, ours, reached, out_error);
+    for (size_t i = 0; race->ended != 0 && i < size; i++) {
         ours[i] = (struct recurrence){.energy_j = 0.0};
         reached[i] = false;
     }
-    if (race->ended == 0)
-        code = run_policy(race, size, ours, reached, out_error);
     if (code == FLY_EEXHAUSTED && plan->rest_at_default)
         race->ended = code;
     else if (code < 0)

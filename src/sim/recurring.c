@@ -114,11 +114,11 @@ static int run_try(struct recurring *job, uint32_t try_number, struct recurrence
 
 int recurring_run(struct recurring *job, struct recurrence *out_recurrence, struct fly_error *out_error)
 {
-    struct recurrence sums = {0};
     int code = decider_fold(&job->decider, &(struct event){.kind = EVENT_RECURRENCE_BEGUN}, out_error);
 
+    *out_recurrence = (struct recurrence){.energy_j = 0.0};
     for (uint32_t i = 0; i < RECURRING_TRIES_MAX && code == 0; i++)
-        code = run_try(job, i, &sums, out_error);
+        code = run_try(job, i, out_recurrence, out_error);
     if (code == 0)
         code = error_set(
             out_error, FLY_EEXHAUSTED,
@@ -126,6 +126,5 @@ int recurring_run(struct recurring *job, struct recurrence *out_recurrence, stru
             "another target",
             (unsigned long long)job->recurrences + 1, RECURRING_TRIES_MAX);
     job->recurrences++;
-    *out_recurrence = sums;
     return code < 0 ? code : 0;
 }

@@ -126,16 +126,23 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
     } else {
         limit_w = batch_highest_limit_w(&spec->batches[proposal.batch]);
     }
+    /* Every field is named: a compiler that had to clear the rest first would take longer than the trial. */
     *out_trial = (struct trial){.ended = {.trial = decider->trials - 1,
                                           .recurrence = recurrence,
                                           .try_number = try_number,
+                                          .outcome = outcome,
+                                          .late = false,
+                                          .crashed = crashed,
+                                          .by_itself = false,
+                                          .nothing_learnt = false,
                                           .batch = proposal.batch,
                                           .limit_w = limit_w,
-                                          .outcome = outcome,
                                           .epochs = training.epochs,
-                                          .crashed = crashed,
                                           .energy_j = training.energy_j,
-                                          .time_s = training.time_s},
+                                          .time_s = training.time_s,
+                                          .apart_energy_j = 0.0,
+                                          .apart_time_s = 0.0,
+                                          .dearer = 0.0},
                                 .path = path};
     return 0;
 }

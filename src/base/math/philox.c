@@ -37,11 +37,6 @@ struct philox_key philox_key(uint32_t seed, const char *job)
     return (struct philox_key){seed, hash};
 }
 
-struct philox philox_open(struct philox_key key, uint32_t stream, uint64_t index, uint32_t draw)
-{
-    return (struct philox){.key = key, .stream = stream, .index = index, .draw = draw};
-}
-
 /* Counter words: draw, index (low, high), stream. */
 static inline void philox_next_block(struct philox *philox, uint64_t out_pair[2])
 {
@@ -84,13 +79,12 @@ void philox_fill(struct philox *philox, uint64_t *out_words, size_t count)
 
 uint32_t philox_below(struct philox *philox, uint32_t bound)
 {
-    uint32_t threshold = -bound % bound;
     uint64_t product;
 
-    /* Lemire, "Fast Random Integer Generation in an Interval", 2019. */
+    /* Lemire, "Fast Random Integer Generation in an Interval", 2019: few draws need the remainder. */
     do {
         product = (philox_u64(philox) >> 32) * bound;
-    } while ((uint32_t)product < threshold);
+    } while ((uint32_t)product < bound && (uint32_t)product < -bound % bound);
     return (uint32_t)(product >> 32);
 }
 

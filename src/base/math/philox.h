@@ -38,7 +38,11 @@ void philox_block(const uint32_t key[2], const uint32_t counter[4], uint32_t out
 struct philox_key philox_key(uint32_t seed, const char *job);
 
 /* Opens the stream at (stream, index), from block `draw` on. */
-struct philox philox_open(struct philox_key key, uint32_t stream, uint64_t index, uint32_t draw);
+static inline struct philox philox_open(struct philox_key key, uint32_t stream, uint64_t index, uint32_t draw)
+{
+    return (struct philox){
+        .key = key, .stream = stream, .index = index, .draw = draw, .spare = 0, .has_spare = false};
+}
 
 /* Returns the next 64 random bits; one block gives two such numbers. */
 uint64_t philox_u64(struct philox *philox);

@@ -358,11 +358,11 @@ static int epochs_by_average(const struct job_line *line, const struct job_trial
 {
     const struct trial_parts parts =
         start_up_parts(after, growth, record->epoch, record->total_energy_j, record->total_time_s);
-    const struct epoch_question question = {.batch = after->batch,
-                                            .epoch_energy_j = parts.epoch_energy_j,
-                                            .epoch_time_s = parts.epoch_time_s,
-                                            .apart_energy_j = parts.apart_energy_j,
-                                            .apart_time_s = parts.apart_time_s};
+    struct epoch_question question = {.batch = after->batch,
+                                      .epoch_energy_j = parts.epoch_energy_j,
+                                      .epoch_time_s = parts.epoch_time_s,
+                                      .apart_energy_j = parts.apart_energy_j,
+                                      .apart_time_s = parts.apart_time_s};
 
     return parts.known ? decider_cap(&line->decider, &question, out_epochs, out_error) : 0;
 }

@@ -72,22 +72,3 @@ double environment_profiled(const struct environment *environment, bool profilin
         return environment->profile_window;
     return epoch_cap > 0 ? 1.0 : 0.0;
 }
-
-struct training environment_train(const struct workload *workload, size_t batch, size_t point,
-                                  double target_epoch, uint32_t epoch_cap, double profiled)
-{
-    const struct workload_batch *trained = &workload->batches[batch];
-    const struct fly_power_point *epoch = &trained->points[point];
-    double epoch_energy_j = epoch->time_s * epoch->power_w;
-    struct training training = {.ran = epoch_cap > 0};
-    double at_limit = 0.0; /* epochs */
-
-    if (training.ran) {
-        training.reached = target_epoch <= (double)epoch_cap; /* false for NaN */
-        training.epochs = training.reached ? target_epoch : (double)epoch_cap;
-        at_limit = training.epochs - profiled;
-    }
-    training.energy_j = profiled * trained->mean_epoch_energy_j + epoch_energy_j * at_limit;
-    training.time_s = profiled * trained->mean_epoch_time_s + epoch->time_s * at_limit;
-    return training;
-}

@@ -95,9 +95,26 @@ double environment_profiled(const struct environment *environment, bool profilin
 /*
  * Trains towards `target_epoch` for at most `epoch_cap` epochs under the power
  * limit at index `point`. `profiled`, 0 to 1, is the share of the first epoch
- * that is shared evenly among all limits. Pure.
+ * that is shared evenly among all limits. Pure. Inline: its result is taken apart at once, in every
+ * recurrence.
  */
-struct training environment_train(const struct workload *workload, size_t batch, size_t point,
-                                  double target_epoch, uint32_t epoch_cap, double profiled);
+static inline struct training environment_train(const struct workload *workload, size_t batch, size_t point,
+                                                double target_epoch, uint32_t epoch_cap, double profiled)
+{
+    const struct workload_batch *trained = &workload->batches[batch];
+    const struct fly_power_point *epoch = &trained->points[point];
+    double epoch_energy_j = epoch->time_s * epoch->power_w;
+    struct training training = {.ran = epoch_cap > 0};
+    double at_limit = 0.0; /* epochs */
+
+    if (training.ran) {
+        training.reached = target_epoch <= (double)epoch_cap; /* false for NaN */
+        training.epochs = training.reached ? target_epoch : (double)epoch_cap;
+        at_limit = training.epochs - profiled;
+    }
+    training.energy_j = profiled * trained->mean_epoch_energy_j + epoch_energy_j * at_limit;
+    training.time_s = profiled * trained->mean_epoch_time_s + epoch->time_s * at_limit;
+    return training;
+}
 
 #endif
