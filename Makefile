@@ -39,6 +39,7 @@ test: $(BUILD_DIR)/.with-tests ## every test
 bench: $(BUILD_DIR)/.with-tests ## speed of the parts that must be fast
 	scripts/bootstrap bench
 	$(compile)
+	python3 bench/against_baseline.py $(BUILD_DIR) "$${FLYBALL_TEST_DATA:-../shared/data}/zeus_nsdi23"
 	$(BUILD_DIR)/bench/bench $(BUILD_DIR)/flyball "$${FLYBALL_TEST_DATA:-../shared/data}/zeus_nsdi23"
 	$(BUILD_DIR)/bench/bench_limits "$${FLYBALL_TEST_DATA:-../shared/data}/zeus_nsdi23"
 	$(BUILD_DIR)/bench/bench_search "$${FLYBALL_TEST_DATA:-../shared/data}/zeus_nsdi23"
