@@ -22,7 +22,7 @@ SIMULATE = ("sim", "job", "--quiet", "--traces", ".", "--jobs", "jobs.ini", "--g
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("FLYBALL_")}
 PATIENCE_S = 600  # a sanitizer takes its time
 RUNS = {
-    "philox": (),
+    "philox": ("--bootstrap", "100"),
     "numpy": ("--generator", "numpy"),
     "eta and window": ("--eta", "0.9", "--window", "5", "--beta", "1.5"),
     "many recurrences": ("--recurrences", "2000", "--seeds", "1-2"),

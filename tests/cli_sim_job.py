@@ -57,9 +57,7 @@ def test_a_past_elsewhere_is_heeded():
     for past in (eta, shifted):
         if tries[plain, "bayes"] == tries[past, "bayes"]:
             raise AssertionError(f"{past}: bayes decided as without")
-    drawn_anew = [word for word in box.command(*asked, "--transfer-from=eta=1")
-                  if not word.startswith("--bootstrap")]
-    tap.equal(tap.run([*drawn_anew, "--bootstrap=40"], cwd=box.path).returncode, 0, "every replicate brings the past")
+    tap.equal(box.run(*asked, "--transfer-from=eta=1", "--bootstrap=40").returncode, 0, "every replicate brings the past")
     refuse(64, "no policy of --policy learns from elsewhere", arguments=("--policy=zeus,grid", "--transfer-from=eta=1"))
     refuse(64, "without --transfer-from", arguments=("--policy=bayes", "--transfer-recurrences=9"))
     for wrong in ("eta=2", "eta=", "shift=x", "nothing"):

@@ -85,8 +85,13 @@ def test_jobs_are_those_of_the_program():
 
 
 def test_bootstrap_is_that_of_the_program():
-    table = flyball.sim.job(**MINI, jobs="cifar100", seeds=[1, 2], recurrences=6)
-    check_rows(table, told("job", "--traces=traces", "--gpu=mini", "--workload=cifar100", "--seeds=1-2", "--recurrences=6")["rows"])
+    job, told_job = {"jobs": "cifar100", "seeds": [1, 2], "recurrences": 6}, ("--workload=cifar100", "--seeds=1-2", "--recurrences=6")
+    for replicates in (0, 40):
+        table = flyball.sim.job(**MINI, **job, bootstrap=replicates)
+        check_rows(table, told("job", "--traces=traces", "--gpu=mini", *told_job, f"--bootstrap={replicates}")["rows"])
+    unasked = flyball.sim.job(**MINI, **job)
+    check_rows(unasked, told("job", "--traces=traces", "--gpu=mini", *told_job)["rows"])
+    tap.equal(unasked.rows()[0]["regret_optimal_runs_recordings_standard_error"], None)
 
 
 def check_tries(table):

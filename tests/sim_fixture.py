@@ -75,8 +75,7 @@ class Sandbox:
 
     @staticmethod
     def command(*arguments, gpu="mini", traces="traces"):
-        """Without the bootstrap, which has a test of its own and takes most of the time."""
-        return [FLYBALL, "sim", "job", "--bootstrap=0", f"--traces={traces}", f"--gpu={gpu}", *arguments]
+        return [FLYBALL, "sim", "job", f"--traces={traces}", f"--gpu={gpu}", *arguments]
 
     def run(self, *arguments, gpu="mini", traces="traces", **options):
         environment = {**CLEAN, **options.pop("environment", {})}

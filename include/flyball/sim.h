@@ -99,8 +99,8 @@ struct fly_sim_options {
     uint64_t transfer_recurrences; /* there; 0: 30; at most 1e6 */
     bool in_order;                 /* recorded runs come as they were recorded; otherwise they are drawn */
     bool overlapping;              /* policies reckon with recurrences that overlap */
-    int bootstrap; /* how often the recorded runs are drawn anew for a standard error, at most 2000; below 0:
-                      never; 0: 100 times where they are drawn and built-in policies take seconds for it */
+    int bootstrap; /* how often the recorded runs are drawn anew for a standard error, at most 2000; 0 and
+                      below: never */
 
     /* The run. */
     unsigned threads; /* 0: one for each processor; at most 256 */

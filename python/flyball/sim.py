@@ -151,7 +151,7 @@ def job(
     transfer_recurrences: int = 30,
     in_order: bool = False,
     overlapping: bool = False,
-    bootstrap: int | None = None,
+    bootstrap: int = 0,
     beta: float = 2.0,
     window: int = 0,
     generator: str | None = None,
@@ -178,8 +178,7 @@ def job(
                   'shift=2', with so many transfer_recurrences there; None: nothing
     in_order      recorded runs come in the order in which they were recorded; else they are drawn
     overlapping   policies reckon with recurrences that overlap
-    bootstrap     how often the recorded runs are drawn anew for a standard error, 0 for never; None: 100 times where
-                  that takes seconds, and never with policies of your own
+    bootstrap     how often the recorded runs are drawn anew for a standard error, such as 100; 0: never
     beta          a try stops at this multiple of the least cost so far; inf: never
     window        newest observations of a batch size that count; 0: all
     generator     of random numbers: 'philox', or 'numpy' as the published code
@@ -215,8 +214,7 @@ def job(
         tries=tries,
         progress=progress,
     )
-    own = any(isinstance(given, tuple) for given in options["policies"])
-    options["bootstrap"] = (-1 if own else 0) if bootstrap is None else bootstrap or -1
+    options["bootstrap"] = bootstrap
     return _table_of(Table, _sim_jobs(options), options)
 
 

@@ -11,20 +11,8 @@
 
 enum { MEMORY_MAX = 1 << 30, STREAM = 1, NAME_MAX_BYTES = 256 };
 
-/* Most recurrences that all replicates of a workload and policy may take together. */
-static const uint64_t recurrences_max = 4000000;
-
 /* If more replicates than this ended early, the remaining ones would be a biased choice. */
 static const double usable_least = 0.8;
-
-size_t bootstrap_affordable(const struct campaign_plan *plan, const struct campaign *campaign)
-{
-    for (size_t i = 0; i < plan->workload_count; i++) {
-        if (campaign->recurrences[i] > recurrences_max / BOOTSTRAP_REPLICATES / BOOTSTRAP_SEEDS)
-            return 0;
-    }
-    return plan->in_order ? 0 : BOOTSTRAP_REPLICATES;
-}
 
 /* Makes the workload with its recorded runs drawn anew; it shares all the rest. */
 static int resample(const struct workload *workload, uint32_t replicate, struct arena *arena,

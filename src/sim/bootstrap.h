@@ -19,7 +19,6 @@
  * draw from. If all recorded runs are alike they have none either, and the figure is unknown.
  */
 enum {
-    BOOTSTRAP_REPLICATES = 100,    /* unless another number is given */
     BOOTSTRAP_SEEDS = 10,          /* of each at most: the plan's first */
     BOOTSTRAP_REPLICATES_MIN = 20, /* with fewer usable ones there is no figure */
 };
@@ -27,12 +26,6 @@ enum {
 struct bootstrap {
     double *standard_errors; /* owned: [workload][policy][figure]; NaN: not known, or with one seed */
 };
-
-/*
- * Returns how many `replicates` keep the campaign's recurrences within seconds of work:
- * BOOTSTRAP_REPLICATES or 0.
- */
-size_t bootstrap_affordable(const struct campaign_plan *plan, const struct campaign *campaign);
 
 /*
  * Runs the bootstrap for the finished campaign of a plan whose runs are drawn. The results do not

@@ -60,9 +60,9 @@ static const struct cli_option options[] = {
      .placeholder = "N",
      .minimum = 0,
      .maximum = 2000,
+     .default_text = "0",
      .help = "How often the recorded runs of each batch size are drawn anew from themselves, to say what so "
-             "few leave "
-             "open; 0 for never. If not given, 100 times where that takes seconds and the runs are drawn."},
+             "few leave open, as 100; that many times the work of ten seeds. 0: never."},
     {.name = "order",
      .type = CLI_CHOICE,
      .placeholder = "HOW",
@@ -149,7 +149,7 @@ static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly
     const struct campaign_plan plan = make_plan(sim, call);
     struct campaign campaign = {0};
     struct bootstrap bootstrap = {NULL};
-    size_t replicates = 0;
+    size_t replicates = (size_t)cli_integer(call, "bootstrap");
     int code = 0;
 
     if (cli_set(call, "plot"))
@@ -163,11 +163,8 @@ static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly
     code = sim_run_end(&sim->run, code, out_error);
     if (code == 0 && cli_set(call, "plot"))
         code = sim_plot_commit(&plan, &campaign, &sim->plot, out_error);
-    if (code == 0) {
-        replicates = cli_set(call, "bootstrap") ? (size_t)cli_integer(call, "bootstrap")
-                                                : bootstrap_affordable(&plan, &campaign);
-        code = replicates > 0 ? bootstrap_run(&plan, &campaign, replicates, &bootstrap, out_error) : 0;
-    }
+    if (code == 0 && replicates > 0)
+        code = bootstrap_run(&plan, &campaign, replicates, &bootstrap, out_error);
     if (code == 0)
         code = sim_report_emit(call, &plan, &campaign, &bootstrap, (unsigned)replicates, out_error);
     bootstrap_free(&bootstrap);

@@ -189,6 +189,8 @@ int sim_report_emit(const struct cli_call *call, const struct campaign_plan *pla
     buffer_printf(&text, legend, cli_text(call, "traces"));
     if (replicates > 0)
         buffer_printf(&text, legend_recordings, replicates);
+    else if (!plan->in_order)
+        buffer_puts(&text, "What so few recorded runs leave open is not in it; --bootstrap 100 adds it.\n");
     if (plan->parameters.profile_window > 0.0)
         buffer_printf(&text, "Measuring power limits takes %g %% of a batch size's first epoch.\n",
                       100.0 * plan->parameters.profile_window);

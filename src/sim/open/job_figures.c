@@ -125,7 +125,7 @@ static const char *unknown_reason(const struct job_cell *cell, int figure)
     return "not a finite number";
 }
 
-static const char no_recordings[] = "the recorded runs are all alike, or were not drawn anew";
+static const char no_recordings[] = "the recorded runs were not drawn anew (--bootstrap), or are all alike";
 
 double job_cell_recordings_error(const struct job_cell *cell, int figure)
 {

@@ -22,14 +22,11 @@ struct outcome {
 static int find_spread(struct sim_call *call, const struct campaign_plan *plan, struct outcome *outcome,
                        struct fly_error *out_error)
 {
-    int asked = call->options.bootstrap;
-    size_t replicates = asked > 0    ? (size_t)asked
-                        : asked == 0 ? bootstrap_affordable(plan, &outcome->campaign)
-                                     : 0;
+    int replicates = call->options.bootstrap;
 
     call->units_done = call->units;
     return replicates > 0
-               ? bootstrap_run(plan, &outcome->campaign, replicates, &outcome->bootstrap, out_error)
+               ? bootstrap_run(plan, &outcome->campaign, (size_t)replicates, &outcome->bootstrap, out_error)
                : 0;
 }
 
