@@ -272,7 +272,7 @@ def test_six_lines_say_what_the_log_says():
         for job, line in zip(JOBS, (line for line in brief if line.startswith("digits"))):
             said = run.shown[job]
             if said["energy_saving_percent"] is None:
-                tap.contains(line, f"{job}: saving not")
+                tap.contains(line, f"{job}: saving unknown")
                 continue
             for name in ("energy", "time"):
                 saving, *ends = (said[f"{name}_saving_{part}"] for part in ("percent", "low_percent", "high_percent"))

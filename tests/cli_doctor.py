@@ -40,7 +40,8 @@ def machine(name, **files):
 
 
 def doctor(root, *arguments, nvml=None, environment=None, **options):
-    result = tap.run([FLYBALL, "doctor", *arguments, "--sysfs-root", str(root), "--nvml", nvml or str(HOME / "none.so"), "--amdsmi",
+    details = [] if "--format" in arguments else ["-v"]
+    result = tap.run([FLYBALL, "doctor", *details, *arguments, "--sysfs-root", str(root), "--nvml", nvml or str(HOME / "none.so"), "--amdsmi",
                     str(HOME / "none.so")], env={**CLEAN, **(environment or {})}, cwd="/", **options)
     if "--format" not in arguments:  # lines are broken at any blank
         result.stdout = " ".join(result.stdout.split())
@@ -70,6 +71,7 @@ def test_machines_and_remedies():
         result = doctor(machine(name, **files), environment=environment)
         tap.equal(result.returncode, 69, name)
         tap.contains(result.stderr, "no energy and no power can be read on this machine")
+        tap.equal(result.stdout.startswith("Can measure: no. Can set limits: no"), True, result.stdout)
         for piece in pieces:
             tap.contains(result.stdout, piece, name)
         for piece in never:

@@ -186,6 +186,7 @@ def test_the_same_is_played():
         tap.equal(there.returncode, here.returncode)
         if words == ("doctor",):
             tap.equal(there.stdout, here.stdout.replace(str(HOME), ""))
+            tap.contains(here.stdout.splitlines()[0], "Can measure: yes. Can set limits: ")
     piped = flyball("devices", "--replay", "/dev/stdin", input=(HOME / "played.facts").read_text(), stdin=None)
     tap.contains(piped.stdout, "GPU-1")
 

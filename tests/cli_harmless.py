@@ -73,7 +73,7 @@ def test_what_is_shown():
         flyball("report", store, f"--format={form}", status=None)
     shown = json.loads(flyball("job", "history", "digits", store, "--format=json").stdout)
     tap.equal(EVIL in json.dumps(shown, ensure_ascii=False), True, "JSON has it as it was, in escapes")
-    tap.contains(flyball("job", "show", "digits", store).stdout, "V?31m??100????end")
+    tap.contains(flyball("job", "show", "-v", "digits", store).stdout, "V?31m??100????end")
     for words in (("job", "pareto", "digits", f"--plot={BOX}/p.svg"), ("job", "show", "digits", f"--plot={BOX}/s.svg")):
         flyball(*words, store, status=None)
     for picture in BOX.glob("*.svg"):

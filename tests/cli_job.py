@@ -129,8 +129,22 @@ def test_wrong_settings():
 # -- What a job is --
 
 
+def test_first_lines():
+    """What it saves, what runs now and what that took; the rest with -v."""
+    lines = good("show", "digits").stdout.splitlines()
+    now = next(line for line in lines if line.startswith("Now: "))
+    trials = [row for row in document("history", "digits")["rows"] if row["outcome"] != "running" and not row["profiled"]]
+    chosen = [row for row in document("history", "digits")["rows"] if row["reason"] in ("sampled", "best_seen", "last_try") and not row["profiled"]][-1]
+    same = [row for row in trials if all(row[key] == chosen[key] for key in ("batch_size", "power_limit_w")) and row["outcome"] == "reached"]
+    tap.contains(now, f"Now: batch {chosen['batch_size']}, {chosen['power_limit_w']:.0f} W. Mean of {len(same)} runs: ")
+    tap.equal((lines[0][:8], lines[-1][-31:]), ("Saving: ", "More: flyball job show digits -v"[-31:]))
+    tap.equal("Hardware 1" in "\n".join(lines), False)
+    tap.contains(good("list").stdout.splitlines()[0], " running; last heard of '")
+    tap.equal(len(good("why", "digits").stdout) < len(good("why", "-v", "digits").stdout), True)
+
+
 def test_show():
-    text = good("show", "digits").stdout
+    text = good("show", "-v", "digits").stdout
     for words in ("Job 'digits', policy zeus: 31 recurrences", "1 running", "32 (default)", "a metric of at least 0.9",
                   "Each 6 recurrences one runs the default", "Hardware 1: 1 x Test GPU, 16 GiB", "Saving for each model delivered: ",
                   "less energy", "95 % intervals", "Searching: ", "Whether it has paid off cannot be told from chance"):
@@ -176,7 +190,7 @@ def test_failures_are_named():
     tap.equal(len(failed) > 0, True, "each seventh crashes")
     tap.equal([(entry["recurrence"], entry["trial"], entry["outcome"]) for entry in found["newest_failures"]],
               [(row["recurrence"], row["trial"], row["outcome"]) for row in failed])
-    text = good("show", "failing", store=store).stdout
+    text = good("show", "-v", "failing", store=store).stdout
     tap.contains(text, f"  Without a model: {len(failed)} run")
     for row in failed:
         what = "the default," if row["reason"] == "control" else "batch size"
@@ -184,8 +198,8 @@ def test_failures_are_named():
 
 
 def test_saving_not_yet_known():
-    text = good("show", "nightly", store=QUIET).stdout
-    tap.contains(text, "Saving: not yet known; it takes four runs of the default at the highest limit, with runs of what was chosen beside each, and there are 0")
+    text = good("show", "-v", "nightly", store=QUIET).stdout
+    tap.contains(text, "Saving: unknown; your default was measured in 0 of 4 runs needed")
     tap.contains(text, "what that took beyond others is not known")
     row = document("show", "nightly", store=QUIET)["rows"][0]
     tap.equal((row["energy_saving_percent"], row["baseline_energy_per_model_j"]), (None, None))
@@ -269,7 +283,7 @@ def test_savings_count_from_a_revision():
     tap.equal((shown["revision"], shown["revision_since"][:10]), ("new data", "2023-12-09"))
     tap.equal(row["energy_saving_low_percent"] < row["energy_saving_percent"] < row["energy_saving_high_percent"], True)
     ahead = f"{row['earlier_ahead_energy_j'] / 1000:.1f} kJ less than as many models of the default of then. What stands here counts from the revision on.\n"
-    tap.contains(good("show", "moved", store=PAST).stdout, f"  Before the revision: 15 recurrences took {ahead}")
+    tap.contains(good("show", "-v", "moved", store=PAST).stdout, f"  Before the revision: 15 recurrences took {ahead}")
     frontier = document("pareto", "moved", "--hardware=1", store=PAST)["rows"]
     chosen = sum(trial["batch_size"] == 64 and trial["outcome"] != "running" for trial in new)
     tap.equal({point["trials"] for point in frontier if point["batch_size"] == 64}, {chosen})
@@ -289,20 +303,20 @@ def counted_from_one():
     proposed = [event["body"] for event in log("digits") if event["kind"] == "proposed"]
     tap.equal([[body["recurrence"], body["try"]] for body in proposed], [[recurrence - 1, number - 1] for _, recurrence, number, _ in counted])
     for trial, recurrence, number, _ in counted[:6]:
-        tap.contains(good("why", "digits", f"--trial={trial}").stdout, f"Trial {trial} of job 'digits' (recurrence {recurrence}, try {number}, ")
+        tap.contains(good("why", "-v", "digits", f"--trial={trial}").stdout, f"This is trial {trial} of job 'digits' (recurrence {recurrence}, try {number}, ")
         found = document("why", "digits", f"--trial={trial}")
         tap.equal((found["trial"], found["recurrence"], found["try"]), (trial, recurrence - 1, number - 1))
     store = BOX / "paid.sqlite"
     fill(store, "paid", 60, "control=6")
     paid = document("show", "paid", store=store)["rows"][0]["paid_off_since_recurrence"]
     tap.equal(paid > 0, True)
-    tap.contains(good("show", "paid", store=store).stdout, f"Paid off: since recurrence {paid + 1} ")
+    tap.contains(good("show", "-v", "paid", store=store).stdout, f"Paid off: since recurrence {paid + 1} ")
 
 
 def test_a_grid():
     store = BOX / "grid.sqlite"
     fill(store, "clean", 20, "grid=gb:national", "control=4")
-    text = good("show", "clean", store=store).stdout
+    text = good("show", "-v", "clean", store=store).stdout
     tap.contains(text, "Chosen for: least carbon, counted by the intensities of 'gb:national'.")
     tap.contains(text, "the newest at 400 g/kWh; of ")
     tap.contains(text, "g of CO2 at the newest reference")
@@ -326,7 +340,7 @@ def test_a_grid():
     text = good("history", "clean", store=store).stdout
     tap.equal(text.splitlines()[0].split()[-2:], ["CO2", "(g)"])
     tap.contains(text, "what a kWh came to in its grid was not known")
-    tap.contains(good("why", "clean", store=store).stdout, "A kWh came to 400 g of CO2 then")
+    tap.contains(good("why", "-v", "clean", store=store).stdout, "A kWh came to 400 g of CO2 then")
     tap.equal("carbon_g" in document("show", "digits") and document("show", "digits")["carbon_g"], None)
     refused(64, "its grid 'gb:national' gives intensities", "set", "clean", "--objective=money", store=store)
     refused(64, "the job names none", "set", "words", "--objective=carbon")
@@ -368,17 +382,17 @@ def test_set():
     tap.equal((last["kind"], sorted(last["body"])), ("set", ["control_every", "objective", "pin"]))
     tap.equal((shown["rows"][0]["tuned_runs"], shown["rows"][0]["outdated_runs"] > 0, len(shown["wanted_since"])),
               (0, True, len("2026-01-01T00:00:00Z")))
-    tap.contains(good("show", "wishes", store=store).stdout, f"Since {shown['wanted_since']} another choice is wanted")
+    tap.contains(good("show", "-v", "wishes", store=store).stdout, f"Since {shown['wanted_since']} another choice is wanted")
     fill(store, "wishes", 0, "open=1")
     newest = document("why", "wishes", store=store)
     tap.equal((newest["reason"], newest["batch_size"]), ("pinned", chosen["batch_size"]))
-    tap.contains(good("show", "wishes", store=store).stdout, "Chosen for: least energy in at most 1.5 times")
+    tap.contains(good("show", "-v", "wishes", store=store).stdout, "Chosen for: least energy in at most 1.5 times")
     result = good("set", "wishes", "--pin=none", "--max-slowdown=none", "--eta=0.2", "--control-every=0", store=store)
     tap.contains(result.stderr, "job 'wishes' has no pin")
     shown = document("show", "wishes", store=store)
     tap.equal((shown["pin"], shown["objective"]["eta"], shown["objective"]["max_slowdown"]), (None, 0.2, None))
     tap.contains(good("set", "wishes", "--pin=64,333.3333333", "--control-every=2", store=store).stderr, "at 333.3333333 W")
-    text = good("show", "wishes", store=store).stdout
+    text = good("show", "-v", "wishes", store=store).stdout
     tap.contains(text, "Pinned: batch size 64 at 333.3333333 W.")
     for policy, name in (("auto", "bayes"), ("zeus", "zeus")):
         tap.contains(good("set", "wishes", f"--policy={policy}", store=store).stderr, f"by the policy '{name}', which has learnt")

@@ -209,7 +209,7 @@ def test_what_a_trace_cannot_tell():
     fill(BOX / "fixed.sqlite", "fixed", 5, "target=0", "control=2")
     refused(69, "job 'fixed' has no target", "export", "fixed", "--format=trace", "--output=never",
             store=BOX / "fixed.sqlite")
-    tap.contains(good("show", "fixed", store=BOX / "fixed.sqlite").stdout, "no target: only the power limit is chosen")
+    tap.contains(good("show", "-v", "fixed", store=BOX / "fixed.sqlite").stdout, "no target: only the power limit is chosen")
     tap.equal(document("show", "fixed", store=BOX / "fixed.sqlite")["rows"][0]["baseline_runs"], 3)
 
 

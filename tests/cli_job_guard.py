@@ -37,8 +37,8 @@ def test_the_reason_is_told():
     tap.equal({row["batch_size"] for row in guarded}, {32})
     tap.equal("guard" in {row["reason"] for row in guarded}, True)
     for row in guarded[:3]:
-        told = good("why", "zeus", f"--trial={row['trial']}", store=store).stdout
-        tap.contains(told, "the default batch size 32 runs without a cap, ")
+        told = good("why", "-v", "zeus", f"--trial={row['trial']}", store=store).stdout
+        tap.contains(told, "he default batch size 32 runs without a cap, ")
     anew = [row for row in guarded if "learning begins anew" in document("why", "zeus", f"--trial={row['trial']}", store=store)["why"]]
     tap.equal(len(anew) >= 1, True)
 
@@ -48,7 +48,7 @@ def test_show_tells_what_holds_at_present():
     fill(store, "zeus", LIVED, "policy=zeus", "noise=0.05")
     for _ in range(12):
         before = document("show", "zeus", store=store)["rows"][0]
-        text = good("show", "zeus", store=store).stdout
+        text = good("show", "-v", "zeus", store=store).stdout
         fill(store, "zeus", 1, "policy=zeus", "noise=0.05", "scale=3")
         newest = document("history", "zeus", store=store)["rows"]
         first = next(row for row in newest if row["recurrence"] == newest[-1]["recurrence"])
@@ -64,7 +64,7 @@ def test_show_tells_what_holds_at_present():
             anew += 1
             after = document("show", "zeus", store=store)["rows"][0]
             tap.equal((after["anew_since_trial"], after["anew_since"], after["anew_times"]), (first["trial"], first["begun"], anew))
-            tap.contains(good("show", "zeus", store=store).stdout, f"  Learning began anew with trial {first['trial']}, on {first['begun']}")
+            tap.contains(good("show", "-v", "zeus", store=store).stdout, f"  Learning began anew with trial {first['trial']}, on {first['begun']}")
     tap.equal((held > 0, anew > 0), (True, True))
     quiet = BOX / "quiet.sqlite"
     fill(quiet, "bayes", 4, "policy=bayes")

@@ -119,7 +119,7 @@ def test_like_and_revision():
         tap.equal(flyball("job", "delete", "source", "--yes").returncode, 0)
         again, said = run(epochs, options=["--tries", "3", "--like", "source"])
         tap.equal((again.returncode, tries(said)[-1][1]), (0, "reached"), again.stderr)
-        shown = flyball("job", "show", "job")
+        shown = flyball("job", "show", "-v", "job")
         tap.equal(re.search("It learns from [0-9]+ runs? of [0-9] batch sizes? of the job 'source' too[.]", shown.stdout) is not None, True, shown.stdout)
         for night in range(2):
             revised, said = run(epochs, definition=[], options=["--leave-limits", "--tries", "3", "--revision", "new data"])
@@ -130,7 +130,7 @@ def test_like_and_revision():
         kinds = [json.loads(line) for line in log.splitlines()]
         tap.equal([(event["body"]["from"], event["body"]["source"], event["body"]["revision"]) for event in kinds if event["kind"] == "brought"],
                   [("job", "source", ""), ("revision", "", "new data")])
-        tap.contains(flyball("job", "show", "job").stdout, "Revision 'new data'.")
+        tap.contains(flyball("job", "show", "-v", "job").stdout, "Revision 'new data'.")
         (HOME / "job.log").write_text(log)
         replayed = flyball("sim", "replay", "job.log", "--format", "json")
         tap.equal((replayed.returncode, [row for row in json.loads(replayed.stdout)["rows"] if row["same"] == "no"]), (0, []), replayed.stderr)
@@ -235,7 +235,7 @@ def test_what_the_policy_is_told():
     fresh()
 
     def shown():
-        words = [FLYBALL, "job", "show", "job"]
+        words = [FLYBALL, "job", "show", "-v", "job"]
         text = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True).stdout
         return text, json.loads(subprocess.run([*words, "--format=json"], env=environment(), capture_output=True, text=True, check=True).stdout)
 

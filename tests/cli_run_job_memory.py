@@ -191,7 +191,7 @@ def test_plugin():
     other.write_bytes(CLIMB.read_bytes() + b"x")
 
     def show(**more):
-        return subprocess.run([FLYBALL, "job", "show", "job"], env={**environment(), **more}, cwd=HOME, capture_output=True, text=True, check=False)
+        return subprocess.run([FLYBALL, "job", "show", "-v", "job"], env={**environment(), **more}, cwd=HOME, capture_output=True, text=True, check=False)
 
     # Costs of so short trainings are chance: nothing is compared with the default's.
     options = ["--no-default", "--tries", "3"]

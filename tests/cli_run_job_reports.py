@@ -66,7 +66,7 @@ def test_target_hold():
             tap.equal((result.returncode, tries(said), said["tries"][0]["epochs"], said["log_unavailable"]), (0, [(32, "reached")], 4, None), result.stderr)
         result, said = run("epochs=32:2")
         tap.contains(said["log_unavailable"], "target_hold (3, now none)")
-        shown = subprocess.run([FLYBALL, "job", "show", "job"], env=environment(), capture_output=True, text=True, check=False)
+        shown = subprocess.run([FLYBALL, "job", "show", "-v", "job"], env=environment(), capture_output=True, text=True, check=False)
         tap.contains(shown.stdout, "; a metric of at least 1 in 3 reports in a row within 12 epochs, where the best so far counts.\n")
 
 
@@ -89,7 +89,7 @@ def test_report_every_steps():
         words = ("epochs=32:4,64:4", "untold=1")
         result, said = run(*words, definition=["--batch-sizes", "32,64", "--default-batch-size", "64", *DEFINITION[4:], "--report-every-steps", "4"])
         tap.equal((result.returncode, tries(said), said["tries"][0]["epochs"], said["log_unavailable"]), (0, [(64, "reached")], 4, None), result.stderr)
-        shown = subprocess.run([FLYBALL, "job", "show", "job"], env=environment(), capture_output=True, text=True, check=False)
+        shown = subprocess.run([FLYBALL, "job", "show", "-v", "job"], env=environment(), capture_output=True, text=True, check=False)
         tap.contains(shown.stdout, "\nAn epoch is 256 samples; the program evaluates after every 4 steps.\n")
         subprocess.run([FLYBALL, "job", "set", "job", "--pin", "32"], env=environment(), capture_output=True, check=True)
         result, said = run(*words, definition=["--leave-limits"])
@@ -121,7 +121,7 @@ def test_start_up():
         tap.equal([0 < row["startup_energy_j"] < row["energy_j"] for row in rows], [True] * len(rows), rows)
         tap.contains(job("history", "job", form="table"), "start-up (s)")
         tap.contains(job("history", "job", form="csv").splitlines()[0], ",startup_energy_j,startup_time_s")
-        why = job("why", "job")
+        why = job("why", "-v", "job")
         tap.equal((why["startup_time_s"], why["startup_energy_j"]), (rows[-1]["startup_time_s"], rows[-1]["startup_energy_j"]))
         tap.contains(job("why", "job", form="table"), ", which counts for no epoch.\n")
         # A program that tells no step, and no epoch before its end, does not say what its start-up was.
@@ -164,7 +164,7 @@ def test_failed_before_its_first_step():
             tap.contains(job("why", "job", form="table"), "Nothing is learnt from it: your program failed before its first step")
             result, said = run(options=["--tries", "3"])
             tap.equal((result.returncode, tries(said), said["recurrence"]), (0, [(32, "reached")], 0), result.stderr)
-            shown = job("show", "job")
+            shown = job("show", "-v", "job")
             tap.equal((shown["recurrences"], "crashed" in job("why", "job", form="table").split("\n\n")[0]), (1, False), shown)
     # In logs it is a crash, as older versions know it, and it says what it is.
     log = subprocess.run([FLYBALL, "job", "export", "job"], env=environment(), cwd=HOME, capture_output=True, text=True, check=True).stdout

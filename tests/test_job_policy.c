@@ -327,25 +327,25 @@ static void test_why(void **state)
     assert_true(chosen.doubt > best.doubt && chosen.failure > best.failure);
     assert_true(chosen.trial_cost_j > best.expected_cost_j &&
                 chosen.stop_cost_j > 1.0999 * best.expected_cost_j);
-    check_contains(proposal.why, "is explored: a trial of it costs about ");
-    check_contains(proposal.why, "in each of 21 recurrences that are expected to follow; it is stopped at ");
+    check_contains(proposal.why, "testing batch size ");
+    check_contains(proposal.why, " over the next 21 runs; it is stopped at ");
     job_fixture_over(&fixture, proposal.trial, 1, TRIAL_CRASHED);
     question.submission = "again";
     proposal = job_fixture_propose(&fixture, &question);
     job_fixture_over(&fixture, proposal.trial, 1, TRIAL_CRASHED);
     proposal = job_fixture_propose(&fixture, &question);
     assert_int_equal(proposal.try_number, 1);
-    check_contains(proposal.why, "batch size 32 is the best so far, at an expected ");
-    check_contains(proposal.why, " %, and nothing is explored after a try that failed");
+    check_contains(proposal.why, "kept batch size 32, the best so far at an expected ");
+    check_contains(proposal.why, " %: nothing is tested after a try that failed");
     job_fixture_over(&fixture, proposal.trial, 1, TRIAL_CRASHED);
     question.recurrences_left = 1;
     question.submission = "last";
     proposal = job_fixture_propose(&fixture, &question);
     numbers = numbers_of(proposal.trial);
     check_double(numbers.outlook.following_recurrences, 0.0);
-    check_contains(proposal.why, "batch size 32 is the best so far, at an expected ");
-    check_contains(proposal.why, "no trial of another is worth what it costs: the likeliest, ");
-    check_contains(proposal.why, "and no recurrence is expected to follow that could save it");
+    check_contains(proposal.why, "kept batch size 32, the best so far at an expected ");
+    check_contains(proposal.why, ": testing ");
+    check_contains(proposal.why, "and no run is expected to follow that could save it");
 }
 
 /* Where the data have grown, what is expected is told at their newest size, as what is known. */

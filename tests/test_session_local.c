@@ -318,7 +318,7 @@ static void test_unasked(void **state)
     assert_string_equal(status_of(&scene).text, "");
     assert_int_equal(status_of(&scene).trial, 3);
     assert_int_equal(status_of(&scene).recurrence, 2);
-    check_contains(status_of(&scene).why, "batch size 64 is the best so far, at an expected 6");
+    check_contains(status_of(&scene).why, "kept batch size 64, the best so far at an expected 6");
     assert_int_equal(spool_files(".calls") + spool_files(".refused"), 0);
     log_end(&scene);
 }

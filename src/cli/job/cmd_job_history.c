@@ -116,7 +116,7 @@ static void add_shared(struct table *table, const struct job_row *row, bool for_
     table_add_integer(table, row->batch_size);
     table_add_known(table, row->limit_w, "no limit was set, or its profile is not measured yet");
     table_add_text(table, job_reason_name(row->reason));
-    table_add_text(table, job_row_outcome(row));
+    table_add_text(table, for_people ? job_row_said(row) : job_row_outcome(row));
     table_add_integer(table, row->epochs);
     table_add_known(table, row->metric, "none was reported");
     add_taken(table, row, row->energy_j, "no energy was reported");

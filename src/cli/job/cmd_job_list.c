@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The jobs of a store. */
+#include <stdio.h>
+
 #include "base/text/iso_time.h"
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
 #include "cli/options/store_option.h"
 
-enum { MEMORY_MAX = 256 << 20, UNDERSTOOD = 4 /* columns that only an intelligible log has */ };
+enum {
+    MEMORY_MAX = 256 << 20,
+    TITLE_MAX = 512,
+    UNDERSTOOD = 4 /* columns that only an intelligible log has */
+};
 
 static const struct cli_option options[] = {OPTION_STORE};
 
@@ -22,6 +28,24 @@ static const struct meaning columns[] = {
     {"changed", "changed", MEANING_DATE, 0, NULL, MEANING_FACT, "When the newest event was written."},
 };
 static const struct quantities quantities = {"a job", QUANTITIES(columns)};
+
+/* For people: how many jobs there are, how many of them run, and which was heard of last. */
+static int emit_first(const struct cli_call *call, const struct job_list *list, struct fly_error *out_error)
+{
+    const struct job_summary *newest = &list->jobs[0];
+    char date[ISO_TIME_TEXT_MAX], text[TITLE_MAX];
+    size_t running = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        running += list->jobs[i].running > 0;
+        if (list->jobs[i].changed_us > newest->changed_us)
+            newest = &list->jobs[i];
+    }
+    snprintf(text, sizeof text, "%zu job%s, %zu running; last heard of '%s', on %s.\n\n", list->count,
+             list->count == 1 ? "" : "s", running, newest->name,
+             iso_time_format_us(newest->changed_us, date));
+    return cli_emit_text(call, text, out_error);
+}
 
 static int emit(const struct cli_call *call, const struct job_list *list, struct fly_error *out_error)
 {
@@ -54,7 +78,9 @@ static int emit(const struct cli_call *call, const struct job_list *list, struct
         cli_note(call, "there are no jobs in the store");
         code = 0;
     } else {
-        code = cli_emit_table(call, table, out_error);
+        code = cli_format(call) == TABLE_FORMAT_TABLE ? emit_first(call, list, out_error) : 0;
+        if (code == 0)
+            code = cli_emit_table(call, table, out_error);
     }
     table_free(table);
     return code;

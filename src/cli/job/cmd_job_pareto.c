@@ -29,27 +29,21 @@ static const char basis[] =
     "were stopped), for each that reached the target, times what an "
     "epoch takes by the profile of the batch size, brought to the level of whole trials";
 
-/*
- * Says what a job with a bound runs by its own choice of pairs, where that is not the choice of the frontier:
- * it waits until a pair keeps the bound almost for certain.
- */
-static void tell_until(struct pareto_result *result, const struct job_history *history, size_t machine)
+/* Says what the job runs, where that is not the best of these expectations, and why. */
+static void tell_runs(struct pareto_result *result, const struct job_history *history, size_t machine)
 {
     const struct fly_operating_point *chosen = &result->points->points[result->chosen];
-    const struct job_row *newest = NULL;
+    const struct job_row *now = job_view_now(history, machine);
+    bool waits =
+        isfinite(result->objective.max_slowdown) && strcmp(history->policy, batch_policy_bayes.name) == 0;
 
-    for (size_t i = 0; i < history->count; i++) {
-        const struct job_row *row = &history->rows[i];
-
-        if (row->machine == machine && row->revision == history->revision &&
-            row->reason == REASON_BEST_SEEN && row->trial >= history->wanted_from && row->limit_w > 0.0)
-            newest = row;
-    }
-    if (!isfinite(result->objective.max_slowdown) || strcmp(history->policy, batch_policy_bayes.name) != 0 ||
-        newest == NULL ||
-        (newest->batch_size == chosen->batch_size && newest->limit_w == chosen->power_limit_w))
+    if (now == NULL || !(now->limit_w > 0.0) ||
+        (now->batch_size == chosen->batch_size && now->limit_w == chosen->power_limit_w))
         return;
-    snprintf(result->until, sizeof result->until, "batch %u at %g W", newest->batch_size, newest->limit_w);
+    snprintf(result->runs, sizeof result->runs, "batch %u at %g W", now->batch_size, now->limit_w);
+    result->runs_since = history->pin_batch_size > 0 ? "which is pinned"
+                         : waits ? "until it is sure enough that the other keeps the bound"
+                                 : "by what its policy knows of whole runs";
 }
 
 static int emit(const struct cli_call *call, struct pareto_result *result, bool lacks_bound,
@@ -66,7 +60,7 @@ static int emit(const struct cli_call *call, struct pareto_result *result, bool 
             history->definition.name, result->workload->gpu);
     if (lacks_bound)
         cli_note(call, "the default was not measured, so that the bound on the slowdown is left out");
-    tell_until(result, history, machine);
+    tell_runs(result, history, machine);
     if (cli_set(call, "svg")) {
         code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
         if (code == 0)

@@ -329,7 +329,11 @@ static int emit_text(const struct cli_call *call, const struct showing *showing,
     int code;
 
     buffer_init(&text, TEXT_MAX);
-    job_show_text(&showing->shown, &showing->view.history, showing->savings, &text);
+    job_show_first(&showing->shown, &showing->view.history, showing->savings, &text);
+    if (cli_flag(call, "verbose")) {
+        buffer_puts(&text, "\n");
+        job_show_text(&showing->shown, &showing->view.history, showing->savings, &text);
+    }
     code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
     buffer_deinit(&text);
     return code;
@@ -412,14 +416,15 @@ const struct cli_command cmd_job_show = {
     .words = "job show",
     .summary = "show a recurring job and what it saves",
     .paragraphs =
-        {"Shows what the job is, what is wanted of it now, and for each kind of hardware what it saves "
+        {"Says what the job saves, what it runs now and what its default took. With -v it shows what the job "
+         "is, what is wanted of it, and for each kind of hardware what it saves "
          "against the default batch size at the highest power limit, with a 95 % interval: measured, never "
          "assumed. The saving is that of each model delivered: what recurrences took that delivered none "
          "counts, and they are named.",
          "Each run of the default is compared with the recurrences around it, so that slow changes of data "
          "or "
          "machines are not taken for savings. Below four runs of the default among the others, or where it "
-         "ran at some times alone, the saving is not yet known; 'flyball job set JOB --control-every N' "
+         "ran at some times alone, the saving is unknown; 'flyball job set JOB --control-every N' "
          "makes "
          "the job measure the default now and then. What searching took is stated apart, and since which "
          "recurrence it has paid off.",
@@ -428,7 +433,8 @@ const struct cli_command cmd_job_show = {
     .option_count = sizeof options / sizeof options[0],
     .operands = "JOB",
     .operand_maximum = 1,
-    .examples = {{"flyball job show digits", "show a job"},
+    .examples = {{"flyball job show digits", "say what a job saves"},
+                 {"flyball job show digits -v", "show all that is known of it"},
                  {"flyball job show digits --format json", "tell a program about it"}},
     .outputs = {&quantities},
     .run = job_show_run,

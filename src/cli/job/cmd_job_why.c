@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Says why a trial was chosen: the sentence and the numbers that the log recorded at the time. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -222,14 +223,16 @@ static int emit_text(const struct cli_call *call, const struct why *why, struct 
     int code;
 
     buffer_init(&text, TEXT_MAX);
-    buffer_printf(&text, "Trial %" PRIu64 " of job '%s' (recurrence %" PRIu64 ", try %u, %s):\n%s.\n",
-                  why->trial, why->job, past->record.recurrence + 1, past->record.try_number + 1,
-                  iso_time_format_us(past->proposed_us, date), past->record.why);
+    buffer_printf(&text, "%c%s.\n", toupper((unsigned char)past->record.why[0]),
+                  past->record.why[0] != '\0' ? past->record.why + 1 : "");
     put_limit(&text, why);
+    buffer_printf(&text, "This is trial %" PRIu64 " of job '%s' (recurrence %" PRIu64 ", try %u, %s).\n",
+                  why->trial, why->job, past->record.recurrence + 1, past->record.try_number + 1,
+                  iso_time_format_us(past->proposed_us, date));
     put_epochs(&text, why);
     put_taken(&text, why);
     put_bound(&text, &why->numbers);
-    if (why->numbers.known_count > 0)
+    if (why->numbers.known_count > 0 && cli_flag(call, "verbose"))
         buffer_puts(&text,
                     "\nWhat was known of each batch size then; failed tries count in the mean cost:\n\n");
     code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
@@ -342,15 +345,16 @@ static void add_members(struct table *table, const struct why *why)
 static int emit(const struct cli_call *call, const struct why *why, struct fly_error *out_error)
 {
     bool for_people = cli_format(call) == TABLE_FORMAT_TABLE;
+    bool details = for_people && cli_flag(call, "verbose");
     struct table *table = table_new("flyball.job.why/2", columns, quantities.count);
     int code = for_people ? emit_text(call, why, out_error) : 0;
 
     add_known(table, &why->numbers);
     add_members(table, why);
-    if (code == 0 && (!for_people || table_row_count(table) > 0))
+    if (code == 0 && (!for_people || (details && table_row_count(table) > 0)))
         code = cli_emit_table(call, table, out_error);
     table_free(table);
-    return code == 0 && for_people ? emit_outlook(call, why, out_error) : code;
+    return code == 0 && details ? emit_outlook(call, why, out_error) : code;
 }
 
 /* Draws the belief into the file of --svg. */
@@ -409,7 +413,8 @@ const struct cli_command cmd_job_why = {
     .words = "job why",
     .summary = "say why a recurring job's last choice was made",
     .paragraphs =
-        {"Says in a sentence and in numbers why a trial got its batch size and its power limit. Both "
+        {"Says in a sentence, and with -v in numbers, why a trial got its batch size and its power limit. "
+         "Both "
          "were written down when the choice was made, and tell what was known then. JSON counts recurrence "
          "and "
          "try from 0, the text from 1."},

@@ -6,9 +6,11 @@
 #include "job/past/savings.h"
 
 /*
- * Writes a job, and what it saves on each kind of hardware (`savings`, in the order of the
- * machines), for people.
+ * Both write for people. `savings`: in the order of the machines. The first says what the job saves and what
+ * it runs, on the hardware of its newest trial; the other all that is known of it, on each kind of hardware.
  */
+void job_show_first(const struct job_shown *shown, const struct job_history *history,
+                    const struct job_savings *savings, struct buffer *text);
 void job_show_text(const struct job_shown *shown, const struct job_history *history,
                    const struct job_savings *savings, struct buffer *text);
 

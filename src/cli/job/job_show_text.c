@@ -160,7 +160,8 @@ static void put_tuned(struct buffer *text, const struct saving_group *tuned)
 {
     if (tuned->runs == 0)
         return;
-    buffer_printf(text, "  Chosen for use, in %zu run%s: ", tuned->runs, tuned->runs == 1 ? "" : "s");
+    buffer_printf(text, "  All that was chosen, mean of %zu run%s: ", tuned->runs,
+                  tuned->runs == 1 ? "" : "s");
     put_group(text, tuned);
     buffer_puts(text, ".\n");
 }
@@ -177,7 +178,8 @@ static void put_failures(struct buffer *text, const struct job_savings *savings)
 
         buffer_printf(text, "%srecurrence %" PRIu64 " (%s%u, %s)", i > 0 ? ", " : "", failure->recurrence + 1,
                       failure->of_baseline ? "the default, " : "batch size ", failure->batch_size,
-                      job_outcome_name(failure->outcome));
+                      failure->without_epoch ? "ended without reporting an epoch"
+                                             : job_outcome_name(failure->outcome));
     }
     if (savings->failed > 0)
         buffer_puts(text, ".\n");
@@ -229,13 +231,11 @@ static void put_earlier(struct buffer *text, const struct saving_earlier *earlie
     buffer_puts(text, ". What stands here counts from the revision on.\n");
 }
 
-static void put_doubt(struct buffer *text, const struct job_shown *shown, const struct job_savings *savings)
+/* Says how the saving comes to be known, if that takes more than time. */
+static void put_remedy(struct buffer *text, const struct job_shown *shown, const struct job_savings *savings)
 {
     bool few_controls = savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_NOT_SPANNED;
 
-    buffer_puts(text, "  Saving: ");
-    saving_words_unknown(text, savings);
-    buffer_puts(text, ".\n");
     if (few_controls && shown->pin_batch_size > 0)
         buffer_printf(text, "  'flyball job set JOB --pin none%s' lets the job measure the default.\n",
                       shown->control_every == 0 ? " --control-every 10" : "");
@@ -246,7 +246,10 @@ static void put_doubt(struct buffer *text, const struct job_shown *shown, const 
 static void put_saving(struct buffer *text, const struct job_shown *shown, const struct job_savings *savings)
 {
     if (!savings->known) {
-        put_doubt(text, shown, savings);
+        buffer_puts(text, "  Saving: ");
+        saving_words_unknown(text, savings);
+        buffer_puts(text, ".\n");
+        put_remedy(text, shown, savings);
         return;
     }
     buffer_puts(text, "  Saving for each model delivered: ");
@@ -376,4 +379,106 @@ void job_show_text(const struct job_shown *shown, const struct job_history *hist
         put_metric(text, &savings[i]);
         put_earlier(text, &savings[i].earlier);
     }
+}
+
+/* ---- at a first look ---- */
+
+/* Writes "batch 32, 175 W"; without a limit if it is not known. */
+static void put_pair(struct buffer *text, uint32_t batch_size, double limit_w)
+{
+    char limit[NUMBER_TEXT_MAX];
+
+    buffer_printf(text, "batch %u", batch_size);
+    if (limit_w > 0.0)
+        buffer_printf(text, ", %s W", number_format(limit_w, limit));
+}
+
+/* Writes ". Mean of 31 runs: 10.96 kJ, 63 s" for sums over so many runs. */
+static void put_mean(struct buffer *text, uint64_t runs, double energy_j, double time_s)
+{
+    char energy[AMOUNT_MAX], time[AMOUNT_MAX];
+
+    if (runs > 0)
+        buffer_printf(text, ". Mean of %" PRIu64 " run%s: %s, %s", runs, runs == 1 ? "" : "s",
+                      amount_energy(energy_j / (double)runs, NAN, amount_plus_minus(), energy),
+                      amount_time(time_s / (double)runs, time));
+    buffer_puts(text, "\n");
+}
+
+/* What the job runs now, and what the runs of that took which reached their target. */
+static void put_now(struct buffer *text, const struct job_history *history, size_t machine)
+{
+    const struct job_row *now = job_view_now(history, machine);
+    double energy_j = 0.0, time_s = 0.0, limit_w;
+    uint64_t runs = 0;
+
+    if (now == NULL) {
+        buffer_puts(text, "Now: searching; what is chosen has not run yet\n");
+        return;
+    }
+    limit_w = job_history_limit_w(history, now);
+    for (size_t i = 0; i < history->count; i++) {
+        const struct job_row *row = &history->rows[i];
+
+        if (row->running || row->outcome != TRIAL_REACHED || row->profiled || !(row->energy_j > 0.0) ||
+            row->machine != machine || row->revision != history->revision ||
+            row->batch_size != now->batch_size || job_history_limit_w(history, row) != limit_w)
+            continue;
+        runs++;
+        energy_j += row->energy_j;
+        time_s += row->time_s;
+    }
+    buffer_puts(text, "Now: ");
+    put_pair(text, now->batch_size, limit_w);
+    put_mean(text, runs, energy_j, time_s);
+}
+
+static void put_first_saving(struct buffer *text, const struct job_savings *savings)
+{
+    buffer_puts(text, "Saving: ");
+    if (savings->known) {
+        saving_words_change(text, &savings->energy, "energy");
+        buffer_puts(text, ", ");
+        saving_words_change(text, &savings->time, "time");
+    } else {
+        saving_words_unknown(text, savings);
+    }
+    buffer_puts(text, "\n");
+    if (savings->known && saving_words_by_chance(&savings->energy))
+        buffer_printf(text, "  %s\n", saving_words_chance);
+}
+
+void job_show_first(const struct job_shown *shown, const struct job_history *history,
+                    const struct job_savings *savings, struct buffer *text)
+{
+    const struct job_definition *definition = &shown->definition;
+    char hardware[JOB_HARDWARE_TEXT_MAX];
+    const struct saving_group *baseline;
+    size_t machine;
+
+    if (history->count == 0) {
+        buffer_printf(text, "Saving: unknown; job '%s' has not run yet\n", definition->name);
+        return;
+    }
+    machine = history->rows[history->count - 1].machine;
+    baseline = &savings[machine].baseline;
+    put_first_saving(text, &savings[machine]);
+    if (!savings[machine].known)
+        put_remedy(text, shown, &savings[machine]);
+    put_now(text, history, machine);
+    if (!definition->no_default && baseline->runs > baseline->failed) {
+        double models = (double)(baseline->runs - baseline->failed);
+
+        buffer_puts(text, "Default: ");
+        put_pair(text, definition->default_batch_size, history->machines[machine].highest_limit_w);
+        put_mean(text, baseline->runs, baseline->model_energy_j * models, baseline->model_time_s * models);
+    }
+    if (machine < shown->guard_count && shown->guards[machine].text[0] != '\0')
+        buffer_printf(text, "At present %s\n", shown->guards[machine].text);
+    buffer_printf(text, "%s: %" PRIu64 " recurrence%s, %" PRIu64 " running", definition->name,
+                  shown->recurrences, shown->recurrences == 1 ? "" : "s", shown->running);
+    if (history->machine_count > 1)
+        buffer_printf(text, "; this is of %s, the newest of %zu kinds of hardware",
+                      job_view_hardware(&history->machines[machine], hardware), history->machine_count);
+    buffer_printf(text, ". More: flyball job show %s -v\n", definition->name);
 }

@@ -94,6 +94,24 @@ void job_view_close(struct job_view *view)
     jobs_close(&view->jobs);
 }
 
+const struct job_row *job_view_now(const struct job_history *history, size_t machine)
+{
+    static const bool chosen[REASON_COUNT] = {
+        [REASON_FIXED] = true,  [REASON_SAMPLED] = true,   [REASON_BEST_SEEN] = true,
+        [REASON_PLUGIN] = true, [REASON_NO_TARGET] = true, [REASON_LAST_TRY] = true,
+        [REASON_PINNED] = true,
+    };
+
+    for (size_t i = history->count; i-- > 0;) {
+        const struct job_row *row = &history->rows[i];
+
+        if (row->machine == machine && row->revision == history->revision && !row->profiled &&
+            chosen[row->reason] && row->trial >= history->wanted_from)
+            return row;
+    }
+    return NULL;
+}
+
 int job_view_machine(const struct cli_call *call, const struct job_history *history, size_t *out_machine,
                      struct fly_error *out_error)
 {

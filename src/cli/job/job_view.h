@@ -42,6 +42,12 @@ int job_view_read(const struct cli_call *call, uint64_t trials, struct job_view 
                   struct fly_error *out_error);
 void job_view_close(struct job_view *view);
 
+/*
+ * The newest trial on a machine that ran what the job runs now, and neither searched nor measured; NULL: none
+ * has.
+ */
+const struct job_row *job_view_now(const struct job_history *history, size_t machine);
+
 /* Finds the hardware of --hardware, or of the newest trial. FLY_EEXHAUSTED if nothing ran yet. */
 int job_view_machine(const struct cli_call *call, const struct job_history *history, size_t *out_machine,
                      struct fly_error *out_error);

@@ -37,7 +37,17 @@ struct record {
     const char *wanted; /* the topic */
     struct table *table;
     struct buffer text; /* for people */
+    bool all;           /* also of what works, for people */
+    bool left_out;      /* something of that was found */
 };
+
+/* Whether a finding needs nobody's attention. */
+static bool is_fine(const char *state)
+{
+    static const char *const fine[] = {"readable", "works", "absent", "settable"};
+
+    return word_index(state, fine, sizeof fine / sizeof fine[0]) >= 0;
+}
 
 static void add(struct record *record, const char *topic, const char *state, const char *subject,
                 const char *finding, const char *remedy)
@@ -55,6 +65,10 @@ static void add(struct record *record, const char *topic, const char *state, con
         table_add_text(record->table, remedy);
     else
         table_add_unavailable(record->table, "-", "there is nothing to mend");
+    if (!record->all && remedy == NULL && is_fine(state)) {
+        record->left_out = true;
+        return;
+    }
     buffer_printf(&record->text, "%-*s%-*s", TOPIC_WIDTH, topic, STATE_WIDTH, state);
     snprintf(whole, sizeof whole, "%s%s%s", subject, subject[0] != '\0' ? ": " : "", finding);
     text_wrap(&record->text, whole, indent, indent, LINE_WIDTH);
@@ -196,6 +210,7 @@ static int examine(struct record *record, const struct device_list *list, struct
     struct facts_machine machine;
     struct site site;
     struct doctor_facts facts;
+    char first[DOCTOR_SETTABLE_MAX];
     int result;
 
     if (played == NULL)
@@ -207,11 +222,18 @@ static int examine(struct record *record, const struct device_list *list, struct
         doctor_ask_daemon(list, &site, &facts);
         site_deinit(&site);
     }
+    record->all = wanted != NULL || cli_flag(record->call, "verbose");
+    if (wanted == NULL) {
+        doctor_first(&facts, first);
+        buffer_printf(&record->text, "%s\n\n", first);
+    }
     for (size_t i = 0; doctor_topics[i] != NULL; i++) {
         record->wanted = doctor_topics[i];
         if (wanted == NULL || strcmp(wanted, doctor_topics[i]) == 0)
             add_topic(record, list, &facts);
     }
+    if (record->left_out)
+        buffer_printf(&record->text, "Nothing else needs mending. More: flyball doctor -v\n");
     if (facts.gpus == 0)
         put_what_next(&record->text);
     if (cli_format(record->call) == TABLE_FORMAT_TABLE)
@@ -261,8 +283,9 @@ const struct cli_command cmd_doctor = {
     .words = "doctor",
     .summary = "say what can be read here, and what mends the rest",
     .paragraphs =
-        {"Looks at this machine and says of every device what can be read, whether power limits could be "
-         "set, "
+        {"Says whether this machine can be measured, whether power limits could be set, and what to do. Then "
+         "it "
+         "lists what needs attention; with -v, or with a topic, it says of every device what can be read, "
          "which drivers are missing or broken and why, and under each problem, behind a '$', the exact "
          "command "
          "that would change it. Nothing is set or tried out but that, as by any command, what a "

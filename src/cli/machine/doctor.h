@@ -81,6 +81,10 @@ void doctor_ask_daemon(const struct device_list *list, const struct site *site, 
  * command, or NULL.
  */
 enum { DOCTOR_SETTABLE_MAX = 1024 };
+
+/* Writes the answer in short: "Can measure: yes. Can set limits: yes, through flyballd." */
+void doctor_first(const struct doctor_facts *facts, char text[DOCTOR_SETTABLE_MAX]);
+
 const char *doctor_settable(const struct doctor_facts *facts, char text[DOCTOR_SETTABLE_MAX]);
 
 #endif

@@ -88,3 +88,50 @@ const char *doctor_settable(const struct doctor_facts *facts, char text[DOCTOR_S
     }
     return NULL;
 }
+
+enum { FIRST_WORD_MAX = 128 };
+
+static const char *measured(const struct doctor_facts *facts, char text[FIRST_WORD_MAX])
+{
+    if (facts->gpus > 0 && facts->gpus_silent == 0)
+        return "yes";
+    if (facts->gpus > facts->gpus_silent) {
+        snprintf(text, FIRST_WORD_MAX, "%zu of %zu GPUs", facts->gpus - facts->gpus_silent, facts->gpus);
+        return text;
+    }
+    if (!facts->anything)
+        return "no";
+    return facts->gpus > 0 ? "no GPU, but other devices" : "yes, but there is no GPU here";
+}
+
+static const char *set(const struct doctor_facts *facts, char text[FIRST_WORD_MAX])
+{
+    const struct doctor_daemon *daemon = &facts->daemon;
+    size_t asked = daemon->lets + daemon->refuses + daemon->unasked;
+
+    if (facts->gpus == 0)
+        return "no, there is no GPU here";
+    if (facts->machine.wsl)
+        return "no, not under WSL";
+    if (facts->machine.root)
+        return "yes, as root";
+    if (!daemon->sought)
+        return "with root's rights or flyballd";
+    if (!daemon->answers)
+        return "no. Ask root for flyballd";
+    if (daemon->lets + daemon->refuses == 0)
+        return "not known; the daemon does not say beforehand";
+    if (daemon->lets == asked)
+        return "yes, through flyballd";
+    snprintf(text, FIRST_WORD_MAX, "on %zu of %zu GPUs. Ask root for a rule of flyballd", daemon->lets,
+             asked);
+    return text;
+}
+
+void doctor_first(const struct doctor_facts *facts, char text[DOCTOR_SETTABLE_MAX])
+{
+    char which[FIRST_WORD_MAX], where[FIRST_WORD_MAX];
+
+    snprintf(text, DOCTOR_SETTABLE_MAX, "Can measure: %s. Can set limits: %s.", measured(facts, which),
+             set(facts, where));
+}

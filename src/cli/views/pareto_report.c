@@ -49,9 +49,8 @@ static void put_choice(struct buffer *text, const struct pareto_result *result)
     if (isfinite(result->objective.max_slowdown))
         buffer_printf(text, " within %g times the default's time", result->objective.max_slowdown);
     buffer_printf(text, ": batch %u at %g W.\n", chosen->batch_size, chosen->power_limit_w);
-    if (result->until[0] != '\0')
-        buffer_printf(text, "Until it is sure enough that this keeps the bound, the job runs %s.\n",
-                      result->until);
+    if (result->runs[0] != '\0')
+        buffer_printf(text, "The job runs %s, %s.\n", result->runs, result->runs_since);
     if (!pareto_default_known(result) || pareto_lacks_default(result))
         return;
     today = pareto_default(result);

@@ -21,14 +21,16 @@ void saving_words_change(struct buffer *text, const struct saving *saving, const
 
 void saving_words_unknown(struct buffer *text, const struct job_savings *savings)
 {
-    const struct saving_group *few =
-        savings->doubt == SAVING_FEW_BASELINE ? &savings->baseline : &savings->tuned;
+    bool few = savings->doubt == SAVING_FEW_BASELINE;
 
-    buffer_printf(text, "not %sknown; %s", savings->doubt == SAVING_NO_DEFAULT ? "" : "yet ",
-                  saving_doubt_text(savings->doubt));
-    if ((savings->doubt == SAVING_FEW_BASELINE || savings->doubt == SAVING_FEW_TUNED) &&
-        few->runs < SAVING_BLOCKS_MIN)
-        buffer_printf(text, ", and there %s %zu", few->runs == 1 ? "is" : "are", few->runs);
+    if (few && savings->baseline.runs < SAVING_BLOCKS_MIN)
+        buffer_printf(text, "unknown; your default was measured in %zu of %d runs needed",
+                      savings->baseline.runs, (int)SAVING_BLOCKS_MIN);
+    else if (savings->doubt == SAVING_FEW_TUNED && savings->tuned.runs < SAVING_BLOCKS_MIN)
+        buffer_printf(text, "unknown; what was chosen was measured in %zu of %d runs needed",
+                      savings->tuned.runs, (int)SAVING_BLOCKS_MIN);
+    else
+        buffer_printf(text, "unknown; %s", saving_doubt_text(savings->doubt));
 }
 
 bool saving_words_by_chance(const struct saving *saving)

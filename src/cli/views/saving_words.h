@@ -10,7 +10,7 @@
 /* Appends "12.3 % less energy (4.5 to 19.8 %)"; without the bounds if they are not known. */
 void saving_words_change(struct buffer *text, const struct saving *saving, const char *what);
 
-/* Appends why a saving is not known: "not yet known; it takes four runs ..., and there is 1". */
+/* Appends why a saving is not known: "unknown; your default was measured in 1 of 4 runs needed". */
 void saving_words_unknown(struct buffer *text, const struct job_savings *savings);
 
 /* Returns whether the interval includes a saving of zero. */

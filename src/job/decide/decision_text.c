@@ -56,7 +56,12 @@ static void untold_of(const struct batch_facts *facts, bool alone, char text[UNT
     size_t length = 0;
 
     text[0] = '\0';
-    if (facts->crashed > 0)
+    if (facts->crashed > 0 && strcmp(facts->crash_text, JOB_END_WITHOUT_EPOCH) == 0)
+        length = (size_t)snprintf(text, UNTOLD_TEXT_MAX,
+                                  "%" PRIu64
+                                  " %s told nothing, the newest since it ended without reporting an epoch",
+                                  facts->crashed, alone ? "of its trials" : "more");
+    else if (facts->crashed > 0)
         length = (size_t)snprintf(text, UNTOLD_TEXT_MAX, "%" PRIu64 " %s crashed%s%s", facts->crashed,
                                   alone ? "of its trials" : "more",
                                   facts->crash_text[0] != '\0' ? ", the newest by: " : "", facts->crash_text);
@@ -134,16 +139,6 @@ static struct joules joules(double value)
     return joules;
 }
 
-/* "340 J more than", "12 J less than". */
-static struct joules beyond(double cost, double other)
-{
-    struct joules joules;
-
-    snprintf(joules.text, sizeof joules.text, fabs(cost - other) >= 1e3 ? "%.0f J %s than" : "%.3g J %s than",
-             fabs(cost - other), cost < other ? "less" : "more");
-    return joules;
-}
-
 static const struct decision_candidate *candidate_of(const struct decision_outlook *outlook, uint32_t size)
 {
     size_t i = 0;
@@ -153,11 +148,42 @@ static const struct decision_candidate *candidate_of(const struct decision_outlo
     return i < outlook->candidate_count ? &outlook->candidates[i] : NULL;
 }
 
+enum { TEST_TEXT_MAX = 160 };
+
+/* What so many trials cost beyond as many runs of the best: "one run (+229 J)", "2 runs (+1466 J)". */
+static void price_of(const struct decision_candidate *tested, const struct decision_candidate *best,
+                     char text[TEST_TEXT_MAX])
+{
+    uint32_t runs = tested->runs > 0 ? tested->runs : 1;
+    double more_j = runs * (tested->trial_cost_j - best->trial_cost_j);
+    char count[32] = "one run";
+
+    if (runs > 1)
+        snprintf(count, sizeof count, "%u runs", runs);
+    snprintf(text, TEST_TEXT_MAX, "%s (%s%s)", count, more_j < 0.0 ? "-" : "+", joules(fabs(more_j)).text);
+}
+
+/* What they save in all recurrences to come: "would save about 1049 J over the next 30 runs". */
+static void saving_of(const struct decision_candidate *tested, const struct decision_candidate *best,
+                      double following, char text[TEST_TEXT_MAX])
+{
+    static const double nothing_share = 1e-4; /* of what a run costs: less is next to nothing */
+
+    if (following < 1.0)
+        snprintf(text, TEST_TEXT_MAX, "no run is expected to follow that could save it");
+    else if (tested->gain_j < nothing_share * best->expected_cost_j)
+        snprintf(text, TEST_TEXT_MAX, "would save next to nothing");
+    else
+        snprintf(text, TEST_TEXT_MAX, "would save about %s over the next %.0f run%s",
+                 joules(following * tested->gain_j).text, following, following < 1.5 ? "" : "s");
+}
+
 /* Explains an exploration by what it may bring and costs, if the policy says so. Returns whether it does. */
 static bool tell_worth(const struct telling *telling)
 {
     struct decision_outlook outlook;
     const struct decision_candidate *chosen, *best;
+    char price[TEST_TEXT_MAX], saving[TEST_TEXT_MAX];
 
     if (!decision_candidates(telling->state, telling->line, &outlook))
         return false;
@@ -165,12 +191,12 @@ static bool tell_worth(const struct telling *telling)
     best = candidate_of(&outlook, outlook.best_batch_size);
     if (chosen == NULL || best == NULL || chosen == best || !(chosen->worth_j > 0.0))
         return false;
+    price_of(chosen, best, price);
+    saving_of(chosen, best, outlook.following_recurrences, saving);
     snprintf(telling->why, JOB_WHY_MAX,
-             "batch size %u is explored: a trial of it costs about %s batch size %u, the best so "
-             "far, and what it shows may save %s in each of %.0f recurrences that are expected to follow; it "
-             "is stopped at %s, from where the best one is the cheaper way to a model",
-             chosen->batch_size, beyond(chosen->trial_cost_j, best->trial_cost_j).text, best->batch_size,
-             joules(chosen->gain_j).text, outlook.following_recurrences, joules(chosen->stop_cost_j).text);
+             "testing batch size %u, which takes %s and %s; it is stopped at %s, from where %u, the best so "
+             "far, is the cheaper way to a model",
+             chosen->batch_size, price, saving, joules(chosen->stop_cost_j).text, best->batch_size);
     return true;
 }
 
@@ -189,44 +215,31 @@ static const struct decision_candidate *next_worth(const struct decision_outlook
     return next;
 }
 
-/* ": the likeliest, 64, costs about 240 J more than that and may save 12 J in each of 30 recurrences ..." */
-static void tell_likeliest(const struct telling *telling, const struct decision_outlook *outlook,
-                           const struct decision_candidate *best)
-{
-    static const double nothing_share = 1e-4; /* of what a run costs: less is next to nothing */
-    const struct decision_candidate *next = next_worth(outlook);
-    size_t length = strlen(telling->why);
-    char saving[128] = "would save next to nothing";
-
-    if (next == NULL)
-        return;
-    if (outlook->following_recurrences < 1.0)
-        snprintf(saving, sizeof saving, "no recurrence is expected to follow that could save it");
-    else if (next->gain_j >= nothing_share * best->expected_cost_j)
-        snprintf(saving, sizeof saving, "may save %s in each of %.0f recurrences that are expected to follow",
-                 joules(next->gain_j).text, outlook->following_recurrences);
-    snprintf(telling->why + length, JOB_WHY_MAX - length, ": the likeliest, %u, costs about %s that and %s",
-             next->batch_size, beyond(next->trial_cost_j, best->trial_cost_j).text, saving);
-}
-
 /* Explains that nothing is explored. Returns whether the policy says so. */
 static bool tell_worth_nothing(const struct telling *telling)
 {
     struct decision_outlook outlook;
-    const struct decision_candidate *best;
-    bool again = telling->decision->record.try_number > 0;
+    const struct decision_candidate *best, *next;
+    char price[TEST_TEXT_MAX], saving[TEST_TEXT_MAX];
+    size_t length;
 
     if (!decision_candidates(telling->state, telling->line, &outlook) ||
         outlook.best_batch_size != telling->size)
         return false;
     best = candidate_of(&outlook, telling->size);
+    next = next_worth(&outlook);
     snprintf(telling->why, JOB_WHY_MAX,
-             "batch size %u is the best so far, at an expected %s with a doubt of %.2g %%, and %s",
-             telling->size, joules(best->expected_cost_j).text, 100.0 * best->doubt,
-             again ? "nothing is explored after a try that failed"
-                   : "no trial of another is worth what it costs");
-    if (!again)
-        tell_likeliest(telling, &outlook, best);
+             "kept batch size %u, the best so far at an expected %s with a doubt of %.2g %%", telling->size,
+             joules(best->expected_cost_j).text, 100.0 * best->doubt);
+    length = strlen(telling->why);
+    if (telling->decision->record.try_number > 0) {
+        snprintf(telling->why + length, JOB_WHY_MAX - length, ": nothing is tested after a try that failed");
+    } else if (next != NULL) {
+        price_of(next, best, price);
+        saving_of(next, best, outlook.following_recurrences, saving);
+        snprintf(telling->why + length, JOB_WHY_MAX - length, ": testing %u takes %s and %s",
+                 next->batch_size, price, saving);
+    }
     return true;
 }
 
@@ -406,11 +419,14 @@ static int gave_up_text(const struct job_line *line, size_t batch, char text[GIV
 {
     const struct batch_facts *facts = &line->facts[batch];
 
-    return snprintf(
-        text, GIVEN_UP_TEXT_MAX, "; batch size %u is given up: its trials %s again and again%s%s%s",
-        line->spec->batches[batch].size, facts->crashed > 0 ? "crashed" : "failed before their first step",
-        facts->crash_text[0] != '\0' ? " (" : "", facts->crash_text,
-        facts->crash_text[0] != '\0' ? "), while others trained" : ", while others trained");
+    return snprintf(text, GIVEN_UP_TEXT_MAX,
+                    "; batch size %u is given up: its trials %s again and again%s%s%s",
+                    line->spec->batches[batch].size,
+                    facts->crashed == 0                                     ? "failed before their first step"
+                    : strcmp(facts->crash_text, JOB_END_WITHOUT_EPOCH) == 0 ? "failed"
+                                                                            : "crashed",
+                    facts->crash_text[0] != '\0' ? " (" : "", facts->crash_text,
+                    facts->crash_text[0] != '\0' ? "), while others trained" : ", while others trained");
 }
 
 /* "; batch size 64 is left: its 4 models end at a metric of 0.91, the default's at 0.935" */

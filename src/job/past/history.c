@@ -2,6 +2,7 @@
 #include "job/past/history.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "job/core/job_words.h"
 #include "job/past/history_fold.h"
@@ -17,6 +18,14 @@ double job_history_limit_w(const struct job_history *history, const struct job_r
 const char *job_row_outcome(const struct job_row *row)
 {
     return row->running ? "running" : row->nothing_learnt ? "nothing_learnt" : job_outcome_name(row->outcome);
+}
+
+const char *job_row_said(const struct job_row *row)
+{
+    bool without_epoch = !row->running && !row->nothing_learnt && row->outcome == TRIAL_CRASHED &&
+                         strcmp(row->text, JOB_END_WITHOUT_EPOCH) == 0;
+
+    return without_epoch ? "no epoch" : job_row_outcome(row);
 }
 
 bool job_row_is_untold(const struct job_row *row)

@@ -43,6 +43,7 @@ struct saving_failure {
     bool of_baseline;
     uint32_t batch_size;
     enum trial_outcome outcome;
+    bool without_epoch; /* it ended by itself, and had reported none */
 };
 
 enum { SAVING_FAILURES_MAX = 20, SAVING_RECENT = 20 };

@@ -30,7 +30,7 @@ struct pareto_spread {
         *barred; /* why it does not run any more, a clause, so that it is no choice; NULL: it may run */
 };
 
-enum { PARETO_UNTIL_MAX = 64 };
+enum { PARETO_RUNS_MAX = 64 };
 
 /*
  * The frontier of a recorded or of a live job. All is borrowed.
@@ -44,7 +44,8 @@ struct pareto_result {
     /* Only for a live job, else NULL. */
     const struct pareto_spread *spreads; /* in the order of the workload's batch sizes */
     const struct job_savings *savings;   /* what was really saved; if that is unknown, no change is claimed */
-    char until[PARETO_UNTIL_MAX]; /* what runs until it is sure that the choice keeps the bound; or "" */
+    char runs[PARETO_RUNS_MAX];          /* what the job runs, if that is not the choice; or "" */
+    const char *runs_since;              /* and why, with `runs` */
 };
 
 /* Returns whether the default is one of the points, so that changes against it are known. */
