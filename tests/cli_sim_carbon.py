@@ -276,6 +276,30 @@ def test_threads_change_nothing():
     tap.equal(one.stdout, many.stdout)
 
 
+def forecast(with_actual):
+    """A record whose forecasts are right; the course of its days is chance, so that nothing else foretells it."""
+    source = random.Random(5)
+    values = [source.uniform(50, 450) for _ in range(12 * 24)]
+    return "timestamp,actual_g_per_kwh,forecast_g_per_kwh\n" + "".join(
+        f"{stamp(i * 3600)},{value if with_actual else ''},{value!r}\n" for i, value in enumerate(values))
+
+
+def test_forecasts_count_as_far_ahead_as_they_were_known():
+    arguments = ("--intensity=grid.csv", "--work=24h", "--max-slowdown=10%", "--starts=8", "--policy=plan,foresight")
+
+    def above_optimum(box, *more):
+        rows = document(box, *arguments, *more)[1]
+        return rows["plan"]["carbon_g_mean"] / rows["foresight"]["carbon_g_mean"] - 1
+
+    box = make_box(forecast(True))
+    current, day, whole = above_optimum(box), above_optimum(box, "--known-ahead=8h"), above_optimum(box, "--known-ahead=all")
+    assert whole < 0.002 < day < current, (whole, day, current)
+    tap.equal(carbon(box, *arguments, "--known-ahead=soon").returncode, 64)
+    # Without actual values there is nothing but forecasts: they count as far as they reach.
+    alone = above_optimum(make_box(forecast(False)))
+    assert alone < 0.002, alone
+
+
 def test_refusals():
     box = make_box()
     for arguments, says in (

@@ -324,8 +324,10 @@ void fronts_dismiss(struct fronts *fronts)
 
 bool fronts_open(struct fronts *fronts)
 {
-    fronts->desks = mmap(NULL, FRONTS_MAX * sizeof *fronts->desks, PROT_READ | PROT_WRITE,
-                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const size_t size = FRONTS_MAX * sizeof *fronts->desks;
+
+    /* cppcheck-suppress invalidFunctionArg ; -1 is what a mapping without a file wants */
+    fronts->desks = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     fronts->arriving = -1;
     for (size_t i = 0; i < FRONTS_MAX; i++)
         fronts->rows[i].channel = -1;

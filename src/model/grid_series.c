@@ -173,3 +173,12 @@ int64_t grid_series_step(const struct grid_series *series)
     qsort(lengths, count, sizeof lengths[0], order_i64);
     return lengths[count / 2];
 }
+
+bool grid_series_has_value(const struct grid_series *series)
+{
+    size_t i = 0;
+
+    while (i < series->count && isnan(series->periods[i].value))
+        i++;
+    return i < series->count;
+}

@@ -125,6 +125,9 @@ double grid_series_mean(const struct grid_series *series, int64_t from_s, int64_
 /* Returns the usual length of a period: the median; 0 for an empty series. */
 int64_t grid_series_step(const struct grid_series *series);
 
+/* Returns whether any period has a value. */
+bool grid_series_has_value(const struct grid_series *series);
+
 /* Return "measured", "marginal", ...; static strings. */
 const char *grid_quality_name(enum grid_quality quality);
 const char *grid_signal_name(enum grid_signal signal);

@@ -18,6 +18,8 @@
 
 enum { DAY_S = 86400, POLICIES_MAX = CARBON_POLICY_COUNT };
 
+static const double known_ahead_all_s = 100.0 * 366 * DAY_S;
+
 /* Time after the record's end, for policies that know no bound. */
 static const int64_t beyond_s = 366 * (int64_t)DAY_S;
 
@@ -59,6 +61,13 @@ static const struct cli_option options[] = {
      .choices = carbon_policy_names,
      .default_text = "max,static,mix,published,plan,foresight",
      .help = "Policies to compare."},
+    {.name = "known-ahead",
+     .type = CLI_TEXT,
+     .placeholder = "TIME",
+     .help =
+         "How far ahead the published forecasts of the record were known, as 24h, or 'all'. If not given, "
+         "only that of the current period counts, since a record does not say when it was published; of a "
+         "record without actual values all do."},
     CARBON_OPTION_PAUSE,
     {.name = "starts",
      .type = CLI_INTEGER,
@@ -153,6 +162,18 @@ static int read_signal(struct sim_carbon *sim, const struct cli_call *call, int 
     if (code == 0)
         sim->world.truths[signal] = &sim->truths[signal];
     return code;
+}
+
+static int read_known_ahead(struct sim_carbon *sim, const struct cli_call *call, struct fly_error *out_error)
+{
+    const struct grid_answer *answer = sim->world.answers[CARBON_INTENSITY];
+    bool all = !cli_set(call, "known-ahead") && answer != NULL && !grid_series_has_value(&answer->actual);
+
+    if (all || (cli_set(call, "known-ahead") && strcmp(cli_text(call, "known-ahead"), "all") == 0))
+        sim->world.known_ahead_s = known_ahead_all_s;
+    else if (cli_set(call, "known-ahead"))
+        return carbon_read_duration(call, "known-ahead", &sim->world.known_ahead_s, out_error);
+    return 0;
 }
 
 static int read_bound(struct sim_carbon *sim, const struct cli_call *call, struct fly_error *out_error)
@@ -255,6 +276,8 @@ static int read_all(struct sim_carbon *sim, const struct cli_call *call, struct 
         code = read_profile(sim, call, out_error);
     for (int i = 0; i < CARBON_SIGNALS && code == 0; i++)
         code = read_signal(sim, call, i, out_error);
+    if (code == 0)
+        code = read_known_ahead(sim, call, out_error);
     if (code == 0)
         code = read_objective(sim, call, out_error);
     if (code == 0)

@@ -21,7 +21,7 @@
  *     mix         the best constant speed within the bound, from two limits that alternate all the time
  *     published   the published rule, which knows no bound
  *     plan        the carbon plan with actual values of periods that have ended, the forecast
- *                 made from them, and the published forecast of the current period
+ *                 made from them, and the published forecasts that are known by then
  *     foresight   the exact solution with all actual values known: no policy does better
  */
 enum carbon_policy {
@@ -47,6 +47,7 @@ struct carbon_world {
     double work_s;       /* at the fastest limit */
     double bound_s;      /* the time that the job may take */
     struct carbon_plan_settings plan;
+    double known_ahead_s; /* published forecasts are known so far ahead, and that of the current period */
     double host_w, pue;
 };
 

@@ -28,7 +28,7 @@ size_t carbon_outlook_capacity(const struct carbon_world *world)
     return capacity;
 }
 
-/* Asks for forecasts that were published one period ahead: that of the current period. */
+/* Asks for the published forecasts that are known by then: that of the current period, at least. */
 static struct grid_outlook_request ask(const struct carbon_world *world, double from_s, double to_s)
 {
     struct grid_outlook_request request = {.objective = world->objective, .from_s = from_s, .to_s = to_s};
@@ -38,7 +38,8 @@ static struct grid_outlook_request ask(const struct carbon_world *world, double 
 
         request.answers[i] = world->answers[i];
         if (truth != NULL)
-            request.published_until_s[i] = truth->periods[grid_truth_find(truth, from_s)].end_s;
+            request.published_until_s[i] = (int64_t)fmax(
+                (double)truth->periods[grid_truth_find(truth, from_s)].end_s, from_s + world->known_ahead_s);
     }
     return request;
 }

@@ -89,15 +89,13 @@ static void fill(struct filling *filling, int64_t last_s)
 int grid_truth_init(struct grid_truth *truth, const struct grid_answer *answer, int64_t beyond_s,
                     const char *name, struct fly_error *out_error)
 {
-    const struct grid_series *series = &answer->actual;
+    const struct grid_series *series =
+        grid_series_has_value(&answer->actual) ? &answer->actual : &answer->published;
     struct filling filling = {.answer = answer, .step_s = grid_series_step(series)};
-    size_t known = 0;
     int64_t end_s = 0;
     int code = 0;
 
-    for (size_t i = 0; i < series->count; i++)
-        known += !isnan(series->periods[i].value);
-    if (known < 1)
+    if (!grid_series_has_value(series))
         return error_set(out_error, FLY_EDATA, "%s: not one period has a value", name);
     for (size_t i = 0; i < series->count && code == 0; i++) {
         const struct grid_period *period = &series->periods[i];
@@ -105,7 +103,8 @@ int grid_truth_init(struct grid_truth *truth, const struct grid_answer *answer, 
         if (i > 0)
             code = add_gap(&filling, end_s, period->start_s, out_error);
         if (code == 0)
-            code = add(&filling, period->start_s, period->end_s, period->value, out_error);
+            code = add(&filling, period->start_s, period->end_s,
+                       series == &answer->actual ? period->value : NAN, out_error);
         end_s = period->end_s;
     }
     if (code == 0)

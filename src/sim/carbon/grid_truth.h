@@ -26,8 +26,8 @@ struct grid_truth {
 };
 
 /*
- * Covers the first actual period up to `beyond_s` after the last. FLY_EDATA with fewer than two
- * values, FLY_ENOMEM.
+ * Covers the first actual period up to `beyond_s` after the last; of an answer without actual values the
+ * published ones. FLY_EDATA without any value, FLY_ENOMEM.
  */
 int grid_truth_init(struct grid_truth *truth, const struct grid_answer *answer, int64_t beyond_s,
                     const char *name, struct fly_error *out_error);
