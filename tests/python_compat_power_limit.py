@@ -14,7 +14,7 @@ import types
 import warnings
 
 import tap
-from zeus_machine import HOME, emulator, flyball, limits, machine, raised, variables
+from zeus_machine import HOME, clocks, emulator, flyball, limits, machine, raised, variables
 
 from flyball.compat.zeus.monitor import ZeusMonitor
 from flyball.compat.zeus.monitor.energy import Measurement
@@ -258,6 +258,14 @@ def test_knob():
             tap.equal((knob.range_w, knob.limit_w), ((100.0, 400.0), 400.0))
             knob.set(300)
             tap.equal((limits(), knob.limit_w), ([400, 300], 300.0))
+            low_mhz, high_mhz = monitor.clocks_mhz(0)[5], monitor.clocks_mhz(0)[2]
+            knob.hold_clock(low_mhz, high_mhz)
+            tap.equal(clocks(), [(None, None), (low_mhz, high_mhz)])
+            raised(flyball.UsageError, knob.hold_clock, 1, 100000)
+            raised(flyball.UsageError, knob.hold_clock, -1, high_mhz)
+            knob.hold_clock(0, 0)
+            tap.equal(clocks(), [(None, None), (None, None)])
+            knob.hold_clock(0, high_mhz)
             raised(flyball.UsageError, knob.set, 1000)
             raised(flyball.UsageError, knob.set, 0)
             raised(TypeError, knob.set, "300")
@@ -274,7 +282,7 @@ def test_knob():
                     os._exit(0)
                 os._exit(1)
             tap.equal((os.waitpid(pid, 0)[1], limits()), (0, [400, 200]))
-        tap.equal(limits(), [400, 400])
+        tap.equal((limits(), clocks()), ([400, 400], [(None, None), (None, None)]))
         knob.close()
         raised(flyball.StateError, knob.set, 300)
         raised(flyball.StateError, lambda: knob.range_w)

@@ -125,6 +125,11 @@ def test_samples():
         now = meter.read(1)
         tap.equal((now.power_average_w is None or now.power_average_w > 0, now.energy_j >= 0, now.temperature_c > 0), (True, True, True))
         tap.equal((meter.max_power_w(0), meter.max_power_w(99), meter.samples(0)), (400.0, None, []))
+        tap.equal(meter.power_limits_w(1), (400.0, 100.0, 400.0, 400.0))
+        clocks_mhz = meter.clocks_mhz(0)
+        tap.equal((clocks_mhz == sorted(set(clocks_mhz), reverse=True), len(clocks_mhz) > 2, len(meter.clocks_mhz(0, memory=True)) > 0), (True, True, True))
+        tap.equal((meter.clocks_mhz(99), meter.clocks_mhz(-1)), ([], []))
+        raised(flyball.UsageError, meter.power_limits_w, 99)
         meter.keep(4)
         raised(flyball.StateError, meter.keep, 4)
         until = time.monotonic() + tap.PATIENCE_S

@@ -11,6 +11,7 @@ enum { ROOM = 64 };
 static void test_read(void **state)
 {
     struct meter_fixture fixture;
+    struct fly_power_limits limits;
     struct fly_sample sample;
     struct fly_error error;
 
@@ -32,6 +33,10 @@ static void test_read(void **state)
     assert_true(isnan(sample.power_w) && isnan(sample.temperature_c));
     assert_true(isnan(fly_meter_device_max_power_w(fixture.meter, 0))); /* such a device does not say */
     assert_true(isnan(fly_meter_device_max_power_w(fixture.meter, 2)));
+    assert_int_equal(fly_meter_power_limits(fixture.meter, 0, &limits, NULL), 0);
+    assert_true(isnan(limits.lowest_w) && isnan(limits.highest_w) && isnan(limits.default_w));
+    assert_int_equal(fly_meter_power_limits(fixture.meter, 2, &limits, NULL), FLY_EUSAGE);
+    assert_int_equal(fly_meter_clocks(fixture.meter, 0, FLY_CLOCK_GPU, NULL, 0), 0);
     assert_int_equal(fly_meter_read(fixture.meter, 2, &sample, &error), FLY_EUSAGE);
     assert_string_equal(error.text, "device 2: the meter has 2");
     fixture_tear_down(&fixture);

@@ -75,6 +75,39 @@ static void test_turned_and_put_back(void **state)
     stop();
 }
 
+/* A clock of the GPUs or of their memory between two; lifted again by none, and by the close. */
+static void test_clocks(void **state)
+{
+    struct fly_power_knob *knob;
+    uint32_t clocks_mhz[2], memory_mhz[1];
+    struct fly_error error;
+
+    (void)state;
+    start("gpus=2,model=a100", NULL);
+    assert_true(fly_meter_clocks(bench.meter, 0, FLY_CLOCK_GPU, NULL, 0) > 2);
+    assert_true(fly_meter_clocks(bench.meter, 0, FLY_CLOCK_GPU, clocks_mhz, 2) > 2);
+    assert_true(clocks_mhz[0] > clocks_mhz[1] && clocks_mhz[1] > 0);
+    assert_true(fly_meter_clocks(bench.meter, 1, FLY_CLOCK_MEMORY, memory_mhz, 1) >= 1);
+    assert_int_equal(fly_meter_clocks(bench.meter, 99, FLY_CLOCK_GPU, clocks_mhz, 2), 0);
+    knob = open_knob();
+    assert_int_equal(fly_power_knob_hold_clock(knob, FLY_CLOCK_GPU, 0, 0, NULL), 0);
+    assert_int_equal(fly_power_knob_hold_clock(knob, FLY_CLOCK_GPU, clocks_mhz[1], clocks_mhz[1], NULL), 0);
+    assert_int_equal(emulator_ceiling_mhz(bench.machine.emulator, 0), clocks_mhz[1]);
+    assert_int_equal(emulator_ceiling_mhz(bench.machine.emulator, 1), clocks_mhz[1]);
+    assert_int_equal(fly_power_knob_hold_clock(knob, FLY_CLOCK_MEMORY, 0, memory_mhz[0], NULL), 0);
+    assert_int_equal(fly_power_knob_hold_clock(knob, FLY_CLOCK_GPU, 1, 100000, &error), FLY_EUSAGE);
+    assert_int_equal(fly_power_knob_hold_clock(knob, FLY_CLOCK_GPU, 0, 0, NULL), 0);
+    assert_int_equal(emulator_ceiling_mhz(bench.machine.emulator, 0), 0);
+    assert_int_equal(fly_power_knob_hold_clock(knob, FLY_CLOCK_GPU, 0, clocks_mhz[1], NULL), 0);
+    fly_power_knob_close(knob);
+    assert_int_equal(emulator_ceiling_mhz(bench.machine.emulator, 1), 0);
+    knob = open_knob();
+    assert_int_equal(fly_power_knob_follow_steps(knob, INFINITY, NULL), 0);
+    assert_int_equal(fly_power_knob_hold_clock(knob, FLY_CLOCK_GPU, 0, clocks_mhz[1], NULL), FLY_ESTATE);
+    fly_power_knob_close(knob);
+    stop();
+}
+
 /* The meter's GPUs alone, and nobody else's. */
 static void test_only_its_own(void **state)
 {
@@ -197,9 +230,13 @@ static void test_given_back_at_once(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_turned_and_put_back), cmocka_unit_test(test_only_its_own),
-        cmocka_unit_test(test_without_gpus),        cmocka_unit_test(test_fork),
-        cmocka_unit_test(test_follows_steps),       cmocka_unit_test(test_given_back_at_once),
+        cmocka_unit_test(test_turned_and_put_back),
+        cmocka_unit_test(test_only_its_own),
+        cmocka_unit_test(test_without_gpus),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_follows_steps),
+        cmocka_unit_test(test_given_back_at_once),
+        cmocka_unit_test(test_clocks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -105,6 +105,14 @@ class Stretch:
             raise AssertionError(f"expected {least_j} to {most_j} J, got {energy_j}")
 
 
+def shown():
+    return json.loads(tap.run([os.path.join(DIRECTORY, "flyball-emulator"), "show", "--json"]).stdout)["gpus"]
+
+
 def limits():
-    done = tap.run([os.path.join(DIRECTORY, "flyball-emulator"), "show", "--json"])
-    return [gpu["limit_w"] for gpu in json.loads(done.stdout)["gpus"]]
+    return [gpu["limit_w"] for gpu in shown()]
+
+
+def clocks(of="clock"):
+    """Floor and ceiling of each GPU in MHz, or of its "memory_clock"; None: none."""
+    return [(gpu[f"{of}_floor_mhz"], gpu[f"{of}_ceiling_mhz"]) for gpu in shown()]

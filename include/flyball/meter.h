@@ -182,6 +182,26 @@ FLY_API int fly_meter_read(struct fly_meter *meter, size_t device, struct fly_sa
  */
 FLY_API double fly_meter_device_max_power_w(struct fly_meter *meter, size_t device);
 
+/* Power limits of a device, in W; NAN: it does not say. A value type: its layout never changes. */
+struct fly_power_limits {
+    double limit_w;             /* as it was set */
+    double lowest_w, highest_w; /* that it takes */
+    double default_w;           /* of its driver */
+};
+
+/* Reads them now. FLY_EUSAGE beyond the last device, FLY_ESTATE after fork. */
+FLY_API int fly_meter_power_limits(struct fly_meter *meter, size_t device,
+                                   struct fly_power_limits *out_limits, struct fly_error *out_error);
+
+enum fly_clock { FLY_CLOCK_GPU, FLY_CLOCK_MEMORY };
+
+/*
+ * Copies up to `capacity` of the clocks to which a device can be held, in MHz, highest first, each once, and
+ * returns how many there are. 0 if it does not say, beyond the last device, and after fork.
+ */
+FLY_API size_t fly_meter_clocks(struct fly_meter *meter, size_t device, enum fly_clock clock,
+                                uint32_t *out_clocks_mhz, size_t capacity);
+
 /*
  * From now on keeps the newest `samples_max` samples of each device, until the meter is closed: sample_hz of
  * them a second, 40 bytes each. FLY_EUSAGE for none or more than FLY_METER_SAMPLES_MAX, FLY_ESTATE when

@@ -10,7 +10,8 @@ extern "C" {
 #endif
 
 /*
- * One power limit for all GPUs of a meter, for programs that decide themselves which.
+ * One power limit for all GPUs of a meter, and bounds of their clocks, for programs that decide themselves
+ * which.
  *
  *     struct fly_power_knob *knob;
  *     double lowest_w, highest_w;
@@ -22,7 +23,7 @@ extern "C" {
  *     train();
  *     fly_power_knob_close(knob);
  *
- * The limits of the open are put back by the close, and by a guard process if this process is killed
+ * What stood at the open is put back by the close, and by a guard process if this process is killed
  * (docs/power.md). A GPU that somebody else controls is never turned: each GPU has a lock. To find the best
  * limit, use flyball/tuner.h.
  *
@@ -55,6 +56,16 @@ FLY_API int fly_power_knob_set(struct fly_power_knob *knob, double limit_w, stru
 /* The limit in force, in W. FLY_ESTATE if the GPUs differ, FLY_EREAD. */
 FLY_API int fly_power_knob_limit(struct fly_power_knob *knob, double *out_limit_w,
                                  struct fly_error *out_error);
+
+/*
+ * Holds a clock of each GPU between a floor and a ceiling, in MHz: all GPUs, or none. 0: no floor, no
+ * ceiling; with neither, what this knob holds is lifted. The close lifts it, too. FLY_EUSAGE for a clock that
+ * a GPU cannot be held to, FLY_EUNSUPPORTED where its driver has no floors or does not hold the memory's
+ * clock, FLY_EPERM, FLY_ESTATE if somebody else has set its clocks, as far as the GPU shows it, and for a
+ * knob that follows steps.
+ */
+FLY_API int fly_power_knob_hold_clock(struct fly_power_knob *knob, enum fly_clock clock, uint32_t floor_mhz,
+                                      uint32_t ceiling_mhz, struct fly_error *out_error);
 
 /*
  * For a training: from now on a limit stands only while steps come, as a tuner's does. After give_back_s

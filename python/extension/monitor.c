@@ -321,6 +321,12 @@ static PyMethodDef methods[] = {
     {"max_power_w", samples_max_power_w, METH_O,
      "max_power_w($self, place, /)\n--\n\nThe highest power limit that the device at that place of `devices` "
      "takes, in W;\nNone: it does not say."},
+    {"power_limits_w", samples_power_limits, METH_O,
+     "power_limits_w($self, place, /)\n--\n\nOf the device at that place of `devices`, in W: the power limit "
+     "now, the lowest and the\nhighest that it takes, and the driver's default. None: it does not say."},
+    {"clocks_mhz", (PyCFunction)(void (*)(void))samples_clocks, METH_VARARGS | METH_KEYWORDS,
+     "clocks_mhz($self, place, /, *, memory=False)\n--\n\nThe clocks to which the device at that place of "
+     "`devices` can be held, or its memory, in MHz,\nhighest first; [] if it does not say."},
     {"keep", samples_keep, METH_O,
      "keep($self, samples_max, /)\n--\n\nFrom now on keeps the newest `samples_max` samples of each "
      "device.\n\nRaises StateError when samples are kept already."},

@@ -45,6 +45,8 @@ int monitor_synchronize(struct monitor *monitor);
 /* Its methods that tell single readings (samples.c). */
 PyObject *samples_read(PyObject *object, PyObject *place);
 PyObject *samples_max_power_w(PyObject *object, PyObject *place);
+PyObject *samples_power_limits(PyObject *object, PyObject *place);
+PyObject *samples_clocks(PyObject *object, PyObject *arguments, PyObject *keywords);
 PyObject *samples_keep(PyObject *object, PyObject *samples_max);
 PyObject *samples_list(PyObject *object, PyObject *arguments, PyObject *keywords);
 

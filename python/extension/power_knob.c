@@ -138,6 +138,26 @@ static PyObject *knob_set(PyObject *object, PyObject *limit)
     return code == 0 ? none() : error_raise(code, &error);
 }
 
+static PyObject *knob_hold_clock(PyObject *object, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"lowest_mhz", "highest_mhz", "memory", NULL};
+    struct power_knob *self = (struct power_knob *)object;
+    uint32_t lowest_mhz = 0, highest_mhz = 0;
+    struct fly_error error;
+    int code, memory = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O&O&|$p:hold_clock", names, argument_u32,
+                                     &lowest_mhz, argument_u32, &highest_mhz, &memory) ||
+        enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_power_knob_hold_clock(self->knob, memory ? FLY_CLOCK_MEMORY : FLY_CLOCK_GPU, lowest_mhz,
+                                     highest_mhz, &error);
+    Py_END_ALLOW_THREADS
+    live_leave(&self->live);
+    return code == 0 ? none() : error_raise(code, &error);
+}
+
 /* Calls the function without the interpreter's lock; false: an exception is set. */
 static bool call_knob(PyObject *object, int (*function)(struct fly_power_knob *, struct fly_error *),
                       int *out_code)
@@ -238,6 +258,15 @@ static PyMethodDef methods[] = {
      "set($self, limit_w, /)\n--\n\nSets the limit of each of the GPUs, in W: all of them, or none.\n\n"
      "Raises UsageError outside their range, StateError if somebody else has changed one, Error (FLY_EPERM)\n"
      "without the permission."},
+    {"hold_clock", (PyCFunction)(void (*)(void))knob_hold_clock, METH_VARARGS | METH_KEYWORDS,
+     "hold_clock($self, lowest_mhz, highest_mhz, *, memory=False)\n--\n\nHolds the clock of each of the "
+     "GPUs, "
+     "or of "
+     "their memory, between two, in MHz: all of them, or\nnone. 0 is no bound; with neither, what this knob "
+     "holds "
+     "is lifted, as by the close.\n\nRaises UsageError for a clock that they cannot be held to, Error "
+     "(FLY_EUNSUPPORTED, FLY_EPERM), StateError\nif somebody else has set their clocks, and for a knob that "
+     "follows steps."},
     {"step_begin", knob_step_begin, METH_NOARGS,
      "step_begin($self, /)\n--\n\nA step begins. Returns whether the limits had been given back; what was "
      "set last\n"

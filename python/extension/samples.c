@@ -20,6 +20,11 @@ static const struct sample_figure {
 };
 enum { FIGURES = sizeof figures / sizeof figures[0] };
 
+static PyObject *known(double value)
+{
+    return isnan(value) ? none() : PyFloat_FromDouble(value);
+}
+
 static PyObject *make_sample(const struct fly_sample *sample)
 {
     PyObject *made = PyStructSequence_New(sample_type);
@@ -27,7 +32,7 @@ static PyObject *make_sample(const struct fly_sample *sample)
     for (int i = 0; i < FIGURES && made != NULL; i++) {
         const void *at = (const char *)sample + figures[i].offset;
         double value = *(const double *)at;
-        PyObject *figure = isnan(value) ? none() : PyFloat_FromDouble(value);
+        PyObject *figure = known(value);
 
         if (figure == NULL)
             Py_CLEAR(made);
@@ -66,7 +71,59 @@ PyObject *samples_max_power_w(PyObject *object, PyObject *place)
     highest_w = fly_meter_device_max_power_w(self->meter, device);
     Py_END_ALLOW_THREADS
     monitor_leave(self);
-    return isnan(highest_w) ? none() : PyFloat_FromDouble(highest_w);
+    return known(highest_w);
+}
+
+PyObject *samples_power_limits(PyObject *object, PyObject *place)
+{
+    struct monitor *self = (struct monitor *)object;
+    size_t device = PyLong_AsSize_t(place);
+    struct fly_power_limits limits;
+    struct fly_error error;
+    int code;
+
+    if ((device == (size_t)-1 && PyErr_Occurred() != NULL) || monitor_enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    code = fly_meter_power_limits(self->meter, device, &limits, &error);
+    Py_END_ALLOW_THREADS
+    monitor_leave(self);
+    if (code < 0)
+        return error_raise(code, &error);
+    return Py_BuildValue("NNNN", known(limits.limit_w), known(limits.lowest_w), known(limits.highest_w),
+                         known(limits.default_w));
+}
+
+PyObject *samples_clocks(PyObject *object, PyObject *arguments, PyObject *keywords)
+{
+    enum { CLOCKS_MAX = 512 };
+    static char *names[] = {"", "memory", NULL};
+    struct monitor *self = (struct monitor *)object;
+    uint32_t clocks_mhz[CLOCKS_MAX];
+    PyObject *list = PyList_New(0);
+    size_t count = 0;
+    Py_ssize_t place;
+    int memory = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "n|$p:clocks_mhz", names, &place, &memory) ||
+        monitor_enter(self) < 0) {
+        Py_XDECREF(list);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    if (place >= 0)
+        count = fly_meter_clocks(self->meter, (size_t)place, memory ? FLY_CLOCK_MEMORY : FLY_CLOCK_GPU,
+                                 clocks_mhz, CLOCKS_MAX);
+    Py_END_ALLOW_THREADS
+    monitor_leave(self);
+    for (size_t i = 0; i < count && i < CLOCKS_MAX && list != NULL; i++) {
+        PyObject *clock = PyLong_FromUnsignedLong(clocks_mhz[i]);
+
+        if (clock == NULL || PyList_Append(list, clock) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(clock);
+    }
+    return list;
 }
 
 PyObject *samples_keep(PyObject *object, PyObject *samples_max)

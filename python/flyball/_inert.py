@@ -224,7 +224,11 @@ class Monitor(_Handle):
         """There is no device."""
         raise IndexError("the monitor has no such device")
 
-    max_power_w = read = samples = counted_by
+    max_power_w = power_limits_w = read = samples = counted_by
+
+    def clocks_mhz(self, place: int, /, *, memory: bool = False) -> list[int]:
+        """There is no device."""
+        return []
 
     def keep(self, samples_max: int, /) -> None:
         """There is nothing to keep."""
@@ -261,7 +265,7 @@ class Steps(_Handle):
 _TUNER_OPTIONS = frozenset(
     "objective eta max_slowdown knob limits_w ceilings_mhz gpus synchronize job_name batch_size profile_directory profile_file gpu_model "
     "driver max_power_w energy_tolerance window_max_s wait_steps warmup_steps profile_steps check_every_steps remeasure_distance_steps "
-    "carbon rank all_reduce turner clock_turner give_back_s".split()
+    "carbon rank all_reduce turner clock_turner give_back_s quiet".split()
 )
 
 
@@ -291,6 +295,11 @@ class Tuner(_Handle):
         counts = dict.fromkeys("searches backoffs looks ties search_steps pauses give_backs".split(), 0)
         words = {"profile": "", "knob_note": "", "knob": "power", "pace": "GPU", "reused": False, "given_back": False}
         return TunerReport(state="stopped", reason="disabled", text=reason, **counts, **words)
+
+    @property
+    def summary(self) -> str:
+        """Why nothing is saved."""
+        return f"nothing saved: {self.report.text}"
 
     def step_begin(self) -> None:
         """Does nothing."""

@@ -11,6 +11,8 @@
 enum {
     READ = QUANTITY_BIT(QUANTITY_ENERGY) | QUANTITY_BIT(QUANTITY_POWER_INSTANT) |
            QUANTITY_BIT(QUANTITY_POWER_AVERAGE) | QUANTITY_BIT(QUANTITY_TEMPERATURE),
+    LIMITS = QUANTITY_BIT(QUANTITY_POWER_LIMIT) | QUANTITY_BIT(QUANTITY_POWER_LIMIT_MIN) |
+             QUANTITY_BIT(QUANTITY_POWER_LIMIT_MAX) | QUANTITY_BIT(QUANTITY_POWER_LIMIT_DEFAULT),
 };
 
 static int check(const struct fly_meter *meter, struct fly_error *out_error)
@@ -21,33 +23,73 @@ static int check(const struct fly_meter *meter, struct fly_error *out_error)
                      "the meter was opened before a fork and reads in the parent alone; open another here");
 }
 
+static int check_device(const struct fly_meter *meter, size_t device, struct fly_error *out_error)
+{
+    int code = check(meter, out_error);
+
+    if (code == 0 && device >= meter->devices->count)
+        code =
+            error_set(out_error, FLY_EUSAGE, "device %zu: the meter has %zu", device, meter->devices->count);
+    return code;
+}
+
 int fly_meter_read(struct fly_meter *meter, size_t device, struct fly_sample *out_sample,
                    struct fly_error *out_error)
 {
     struct device_reading reading;
-    int code = check(meter, out_error);
+    int code = check_device(meter, device, out_error);
 
     if (code < 0)
         return code;
-    if (device >= meter->devices->count)
-        return error_set(out_error, FLY_EUSAGE, "device %zu: the meter has %zu", device,
-                         meter->devices->count);
     device_read(&meter->devices->devices[device], meter->clock, READ, &reading);
     *out_sample = timeline_sample(&reading, meter->clock);
     return 0;
 }
 
+static double watts(const struct device_reading *reading, enum quantity quantity)
+{
+    const struct reading *of = &reading->values[quantity];
+
+    return of->state == READING_OK ? (double)of->value * 1e-3 : NAN;
+}
+
+int fly_meter_power_limits(struct fly_meter *meter, size_t device, struct fly_power_limits *out_limits,
+                           struct fly_error *out_error)
+{
+    struct device_reading reading;
+    int code = check_device(meter, device, out_error);
+
+    if (code < 0)
+        return code;
+    device_read(&meter->devices->devices[device], meter->clock, LIMITS, &reading);
+    *out_limits = (struct fly_power_limits){.limit_w = watts(&reading, QUANTITY_POWER_LIMIT),
+                                            .lowest_w = watts(&reading, QUANTITY_POWER_LIMIT_MIN),
+                                            .highest_w = watts(&reading, QUANTITY_POWER_LIMIT_MAX),
+                                            .default_w = watts(&reading, QUANTITY_POWER_LIMIT_DEFAULT)};
+    return 0;
+}
+
 double fly_meter_device_max_power_w(struct fly_meter *meter, size_t device)
 {
-    const struct reading *highest;
-    struct device_reading reading;
+    struct fly_power_limits limits;
 
-    if (check(meter, NULL) < 0 || device >= meter->devices->count)
-        return NAN;
-    device_read(&meter->devices->devices[device], meter->clock, QUANTITY_BIT(QUANTITY_POWER_LIMIT_MAX),
-                &reading);
-    highest = &reading.values[QUANTITY_POWER_LIMIT_MAX];
-    return highest->state == READING_OK ? (double)highest->value * 1e-3 : NAN;
+    return fly_meter_power_limits(meter, device, &limits, NULL) == 0 ? limits.highest_w : NAN;
+}
+
+size_t fly_meter_clocks(struct fly_meter *meter, size_t device, enum fly_clock clock,
+                        uint32_t *out_clocks_mhz, size_t capacity)
+{
+    int64_t clocks_mhz[DEVICE_CLOCKS_MAX];
+    size_t count = 0;
+
+    if (check_device(meter, device, NULL) < 0 ||
+        device_clocks_of(&meter->devices->devices[device],
+                         clock == FLY_CLOCK_GPU ? QUANTITY_CLOCK_CEILING : QUANTITY_MEMORY_CLOCK_CEILING,
+                         clocks_mhz, DEVICE_CLOCKS_MAX, &count, NULL) < 0)
+        return 0;
+    for (size_t i = 0; i < count && i < capacity; i++)
+        out_clocks_mhz[i] = (uint32_t)clocks_mhz[i];
+    return count;
 }
 
 static void free_timelines(struct timeline *timelines, size_t count)

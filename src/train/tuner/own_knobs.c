@@ -42,11 +42,8 @@ static int workload_range(void *data, struct fly_turner_range *out_range, struct
  * When the driver refuses, there is one remedy to name, unless the site offers ways of its own: those have
  * said why they failed. A GPU that somebody else turns is left, and what else was turned goes back.
  */
-static int set_with(const struct fly_turner *turner, struct own_knobs *knobs, double setting,
-                    struct fly_error *out_error)
+static int explain(struct own_knobs *knobs, int code, struct fly_error *out_error)
 {
-    int code = turner->set(&knobs->turner, setting, out_error);
-
     if (code == FLY_EPERM && geteuid() != 0 && !site_offers_more(knob_site(knobs->knob), knobs->gpus[0]))
         error_set(out_error, code,
                   "the driver lets root alone set it; start the program with 'sudo -E', or give its user "
@@ -54,6 +51,22 @@ static int set_with(const struct fly_turner *turner, struct own_knobs *knobs, do
     if (code == FLY_ESTATE)
         (void)knob_restore(knobs->knob, NULL);
     return code;
+}
+
+static int set_with(const struct fly_turner *turner, struct own_knobs *knobs, double setting,
+                    struct fly_error *out_error)
+{
+    return explain(knobs, turner->set(&knobs->turner, setting, out_error), out_error);
+}
+
+int own_knobs_hold_clock(struct own_knobs *knobs, enum quantity quantity, struct clock_range range,
+                         struct fly_error *out_error)
+{
+    const struct clock_range *ranges[DEVICES_MAX];
+
+    for (size_t i = 0; i < knobs->count; i++)
+        ranges[i] = &range;
+    return explain(knobs, knob_set_clocks(knobs->knob, quantity, ranges, out_error), out_error);
 }
 
 static int set_limit(void *data, double limit_w, struct fly_error *out_error)

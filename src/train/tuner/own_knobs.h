@@ -4,6 +4,8 @@
 
 #include <flyball/tuner.h>
 
+#include "knob/knob.h"
+
 /*
  * The tuner's own knobs, for callers that bring none: they turn the power limits and the clocks of the
  * meter's GPUs, with lock, guard and journal, and never turn a GPU that somebody else controls (knob/knob.h).
@@ -35,6 +37,10 @@ int own_knobs_open(struct fly_meter *meter, struct own_knobs **out_knobs, struct
  */
 int own_knobs_take(void *data, struct fly_error *out_error);
 void own_knobs_give_back(void *data);
+
+/* Holds a clock of all GPUs; as knob_set_clocks. */
+int own_knobs_hold_clock(struct own_knobs *knobs, enum quantity quantity, struct clock_range range,
+                         struct fly_error *out_error);
 
 /* Puts back what was turned. Accepts NULL. */
 void own_knobs_close(struct own_knobs *knobs);

@@ -113,6 +113,22 @@ int fly_power_knob_limit(struct fly_power_knob *knob, double *out_limit_w, struc
     return 0;
 }
 
+int fly_power_knob_hold_clock(struct fly_power_knob *knob, enum fly_clock clock, uint32_t floor_mhz,
+                              uint32_t ceiling_mhz, struct fly_error *out_error)
+{
+    int code = check(knob, out_error);
+
+    if (code < 0)
+        return code;
+    if (knob->follows)
+        return error_set(out_error, FLY_ESTATE,
+                         "the knob follows steps and turns limits alone; open another one for clocks");
+    knob->turned = true;
+    return own_knobs_hold_clock(
+        knob->knobs, clock == FLY_CLOCK_GPU ? QUANTITY_CLOCK_CEILING : QUANTITY_MEMORY_CLOCK_CEILING,
+        (struct clock_range){.floor_mhz = floor_mhz, .ceiling_mhz = ceiling_mhz}, out_error);
+}
+
 int fly_power_knob_follow_steps(struct fly_power_knob *knob, double give_back_s, struct fly_error *out_error)
 {
     int code = check(knob, out_error);
