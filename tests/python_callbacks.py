@@ -4,8 +4,10 @@
 usage: python_callbacks.py FLYBALL SOURCE_ROOT
 """
 
+import contextlib
 import copy
 import importlib.util
+import io
 import os
 import pickle
 import sys
@@ -207,8 +209,9 @@ def test_tuner():
                 with Machine(), monitor() as meter:
                     callback = kind(flyball.Tuner, monitor=meter, **QUICK)
                     tap.equal(callback.handle, None)
-                    train(callback)
-                    tap.equal((callback.handle.state, callback.handle.report.reason), ("closed", "steered"))
+                    with contextlib.redirect_stderr(io.StringIO()) as said:
+                        train(callback)
+                    tap.equal((callback.handle.state, callback.handle.report.reason, said.getvalue()), ("closed", "steered", ""))
                 told = [line.split(" ", 2)[2].strip() for line in lines.read().splitlines()]
                 epochs = [[f"epoch {number}", *["step"] * 3, "epoch end"] for number in (1, 2)]
                 tap.equal(told, [*epochs[0], *epochs[1]], kind)
@@ -220,7 +223,9 @@ def test_limit_comes_back_after_an_exception():
     with Machine(), monitor() as meter:
         for kind, train in TRAINERS:
             callback = kind(flyball.Tuner, monitor=meter, **{**QUICK, "limits_w": [LOWEST_W]})
-            train(callback, epochs=3)
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                train(callback, epochs=3)
+            tap.equal(said.getvalue(), f"flyball: {callback.handle.summary}\n")
             callback._begin(0)
             train(callback, epochs=3)
             tap.equal((callback.handle.closed, limit_w() > LOWEST_W), (True, True))

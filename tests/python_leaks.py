@@ -111,13 +111,13 @@ def tuner_cases():
     def whole():
         with flyball.Tuner(meter, **options) as another:
             another.step_begin()
-        return another.report, another.points, another.carbon
+        return another.report, another.points, another.carbon, another.summary
 
     return {
         "a step": (CALLS, tuner.step_begin),
         "a loader of ten": (CALLS // 10, lambda: [None for _ in tuner.steps(range(10))]),
         "a loop that breaks": (CALLS // 20, early),
-        "a report": (CALLS // 5, lambda: (tuner.report, tuner.points, tuner.carbon, repr(tuner))),
+        "a report": (CALLS // 5, lambda: (tuner.report, tuner.points, tuner.carbon, tuner.summary, repr(tuner))),
         "a table": (CALLS // 100, lambda: (tuner._repr_html_(), tuner.points._repr_html_())),
         "a bound that cannot be read": (CALLS // 5, misused(flyball.Tuner, meter, max_slowdown="3")),
         "an option of the wrong type": (CALLS // 5, misused(flyball.Tuner, meter, limits_w=["a"])),
@@ -262,7 +262,7 @@ def check(name):
         shutil.copy(COUNTED, f"{home}/flyball")
         environment = {**clean, "HOME": home, "XDG_RUNTIME_DIR": home, "FLYBALL_EMULATOR_STATE": f"{home}/gpus",
                        "FLYBALL_RUNTIME_DIR": home, "FLYBALL_GUARD": str(BUILD / "flyball-guard"),
-                       "FLYBALL_TEST_EMULATOR": str(EMULATOR), "PYTHONPATH": home, "LD_LIBRARY_PATH": str(BUILD)}
+                       "FLYBALL_TEST_EMULATOR": str(EMULATOR), "FLYBALL_QUIET": "1", "PYTHONPATH": home, "LD_LIBRARY_PATH": str(BUILD)}
         os.chmod(home, 0o700)
         command = [EMULATOR / "flyball-emulator", "run", "--gpus", "1", "--ideal", "--any-user", "--",
                    interpreter, __file__, *sys.argv[1:3], "--count", name]

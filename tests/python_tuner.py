@@ -5,6 +5,8 @@ usage: python_tuner.py FLYBALL SOURCE_ROOT
 """
 
 import gc
+import io
+import os
 import pickle
 import sys
 import threading
@@ -51,7 +53,36 @@ print(tuner.closed, monitor.closed)
 """
     with Machine():
         done = python(text, LD_LIBRARY_PATH=DIRECTORY)
-        tap.equal((done.returncode, done.stdout, done.stderr), (0, "[1] False searching\nTrue True\n", ""))
+        tap.equal((done.returncode, done.stdout, done.stderr), (0, "[1] False searching\nTrue True\n", "flyball: nothing saved yet: 1 step was enough for 0 of 13 limits\n"))
+
+
+def test_summary():
+    """A sentence at any time, and once on stderr at the end: of the first rank alone, and not where it is unwanted."""
+    said, sys.stderr = sys.stderr, io.StringIO()
+    try:
+        with Machine(), monitor() as meter:
+            tuner = flyball.Tuner(meter, **QUICK)
+            raised(flyball.StateError, lambda: tuner.summary)
+            tuner.step_begin()
+            tap.contains(tuner.summary, "nothing saved yet: ")
+            settle(tuner)
+            tap.contains(tuner.summary, f"{LOWEST_W} W chosen")
+            tap.equal(sys.stderr.getvalue(), "")
+            tuner.close()
+            tap.contains(tuner.summary, f"{LOWEST_W} W chosen")
+            tap.equal(sys.stderr.getvalue(), f"flyball: {tuner.summary}\n")
+            tuner.close()
+            flyball.Tuner(meter).close()
+            for options in ({"quiet": True}, {"rank": 1, "all_reduce": lambda sums, maxima: None}):
+                with flyball.Tuner(meter, **options) as other:
+                    other.step_begin()
+            os.environ["FLYBALL_QUIET"] = "1"
+            with flyball.Tuner(meter) as other:
+                other.step_begin()
+            tap.equal(sys.stderr.getvalue().count("\n"), 1, sys.stderr.getvalue())
+    finally:
+        sys.stderr = said
+        os.environ.pop("FLYBALL_QUIET", None)
 
 
 def test_monitor_stays_until_the_end():

@@ -199,7 +199,7 @@ threading.Thread(target=tuner.step_begin, daemon=True).start()
 started.wait()
 """
     with Machine():
-        done = python(text)
+        done = python(text, FLYBALL_QUIET="1")
         tap.equal((done.returncode, done.stderr), (0, ""))
 
 
@@ -208,7 +208,9 @@ def test_nothing_to_set():
     text = SCRIPT[:SCRIPT.index("assert")] + "print(tuner.state, tuner.report.reason, tuner.points)"
     with Machine():
         done = python(text, FLYBALL_GUARD="/nowhere/flyball-guard")
-        tap.equal((done.returncode, done.stdout.split(" ", 1)[0], done.stderr), (0, "stopped", ""))
+        tap.equal((done.returncode, done.stdout.split(" ", 1)[0], done.stderr.count("\n")), (0, "stopped", 1), done.stderr)
+        tap.contains(done.stderr, "flyball: nothing saved: ")
+        tap.contains(done.stderr, "/nowhere/flyball-guard")
         done = python(text, FLYBALL_DISABLE="1")
         tap.equal((done.returncode, done.stdout, done.stderr), (0, "stopped disabled ()\n", ""))
 

@@ -159,12 +159,16 @@ static PyObject *tuner_steps(PyObject *self, PyObject *loader)
 static void end(struct tuner *self)
 {
     struct fly_tuner *tuner = self->tuner;
+    bool speaks = false;
 
     self->closed = true;
     if (tuner != NULL) {
         self->report = tuner_report(tuner);
         self->points = tuner_points(tuner);
         self->carbon = tuner_carbon(tuner);
+        self->summary = tuner_sentence(tuner);
+        speaks = !self->wish.quiet && self->wish.options.rank == 0 && !live_is_foreign(&self->live) &&
+                 tuner_has_news(tuner);
         PyErr_Clear();
         self->tuner = NULL;
         Py_BEGIN_ALLOW_THREADS
@@ -177,6 +181,8 @@ static void end(struct tuner *self)
     if (self->owns_monitor)
         monitor_end(self->monitor);
     tuner_wish_free(&self->wish);
+    if (speaks && self->summary != NULL)
+        PySys_FormatStderr("flyball: %U\n", self->summary);
 }
 
 static void end_live(struct live *live)
@@ -289,6 +295,7 @@ static void tuner_dealloc(PyObject *object)
     Py_CLEAR(self->report);
     Py_CLEAR(self->points);
     Py_CLEAR(self->carbon);
+    Py_CLEAR(self->summary);
     Py_CLEAR(self->monitor);
     type_free(object);
 }
@@ -337,6 +344,14 @@ static PyObject *get_carbon(PyObject *object, void *unused)
 
     (void)unused;
     return get(self, &self->carbon, tuner_carbon);
+}
+
+static PyObject *get_summary(PyObject *object, void *unused)
+{
+    struct tuner *self = (struct tuner *)object;
+
+    (void)unused;
+    return get(self, &self->summary, tuner_sentence);
 }
 
 static PyObject *get_state(PyObject *object, void *unused)
@@ -402,7 +417,8 @@ static PyMethodDef methods[] = {
      "that "
      "an exception\nhas ended, in a program that lives on."},
     {"close", tuner_close, METH_NOARGS,
-     "close($self, /)\n--\n\nPuts the limit of the start back. report, points and carbon stay. May be called "
+     "close($self, /)\n--\n\nPuts the limit of the start back, and says the summary on stderr. What it tells "
+     "stays. May be called "
      "again."},
     {"__enter__", tuner_with, METH_NOARGS, "__enter__($self, /)\n--\n\n"},
     {"__exit__", tuner_exit, METH_VARARGS, "Closes the tuner."},
@@ -413,6 +429,9 @@ static PyGetSetDef attributes[] = {
     {"state", get_state, NULL,
      "'waiting' for the first step, 'searching', 'checking', 'settled', 'stopped' or 'closed'.", NULL},
     {"report", get_report, NULL, "A TunerReport. Raises StateError before the first step.", NULL},
+    {"summary", get_summary, NULL,
+     "What was chosen and what that saves, or what is missing to know it, in a sentence. Raises as report.",
+     NULL},
     {"points", get_points, NULL,
      "A TunerPoint for each limit, highest first, and behind them for each ceiling. Raises as report.", NULL},
     {"carbon", get_carbon, NULL, "A CarbonReport; None where the grid is not followed. Raises as report.",
@@ -422,63 +441,12 @@ static PyGetSetDef attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static char doc[] =
-    "Tuner(monitor=None, *, objective='energy', eta=None, max_slowdown='auto', knob='power', limits_w=None,\n"
-    "ceilings_mhz=None, gpus=None, synchronize=None, job_name=None, batch_size=0, profile_directory=None,\n"
-    "profile_file=None, gpu_model=None, driver=None, max_power_w=0, energy_tolerance=0, window_max_s=0,\n"
-    "wait_steps=0, warmup_steps=0, profile_steps=0, check_every_steps=0, remeasure_distance_steps=0,\n"
-    "carbon=None, rank=None, all_reduce=None, turner=None, clock_turner=None, give_back_s=None)\n--\n\n"
-    "Finds the best power limit while training runs, and keeps it; puts the old one back at the end.\n\n"
-    "    with flyball.Tuner(max_slowdown='3%') as tuner:\n"
-    "        for epoch in range(epochs):\n"
-    "            for batch in tuner.steps(loader):\n"
-    "                train(batch)\n"
-    "            evaluate()\n"
-    "    print(tuner.report)\n\n"
-    "monitor      a Monitor of this rank's GPUs, closed after the tuner; None: one of its own, for which\n"
-    "gpus         and synchronize are as Monitor has them\n"
-    "objective    'energy', 'time', 'cost:ETA', 'lowest-limit', 'carbon' or 'money'\n"
-    "eta          0 .. 1, in place of 'cost:ETA': 1 is energy alone\n"
-    "max_slowdown of a step, against the highest limit: '3%', '1.03x' or 0.03; 'none' or None: no\n"
-    "             bound; 'auto': 5 %, but no bound for 'cost' and 'time'\n"
-    "knob         'power', 'clock', 'both', 'auto' (the limit, or the clock where that may not be set), "
-    "'profile'\n"
-    "limits_w     W: the limits to try; None: all in steps of 25 W. ceilings_mhz, MHz: likewise\n"
-    "job_name, batch_size, gpu_model, driver   what a saved profile is known by\n"
-    "profile_directory   where profiles are saved and reused; None: nowhere. profile_file: one to reuse\n"
-    "max_power_w  W, for cost; 0: the highest limit of all GPUs\n"
-    "energy_tolerance    how certain energies are, a fraction; 0: 0.04. window_max_s: s, 0: 10\n"
-    "wait_steps (0: 1), warmup_steps (0: until a limit has settled), profile_steps in a window (0: as the\n"
-    "             choice needs), check_every_steps (0: 1000), remeasure_distance_steps (0: 10000)\n"
-    "carbon       a dict to follow the grid: source, price, per_g, per_money, per_kwh, host_w (W), pue,\n"
-    "             finish_by_unix_s (s), steps, directory\n"
-    "rank, all_reduce   of several ranks: all_reduce(sums, maxima) joins them and changes both lists in\n"
-    "             place; None: from torch.distributed at the first step, else from the environment\n"
-    "turner       your own way to set limits: an object with range(), which gives (lowest, highest) or "
-    "(lowest,\n"
-    "             highest, step) in W, set(limit_w) and standing(), the limit in force. You put limits back "
-    "then\n"
-    "             when the process is killed. clock_turner: the same of ceilings in MHz, for 'both' and "
-    "'auto'\n"
-    "give_back_s  s without a step after which the limit of the start is put back, until the next step; 0: "
-    "never;\n"
-    "             None: 30, or 20 steps where these take longer\n\n"
-    "Where limits may not be set, nothing is, and the report says why. Raises UsageError, some of them at\n"
-    "the first step. What all_reduce and synchronize raise goes to sys.unraisablehook, and ends tuning in\n"
-    "the case of all_reduce; a KeyboardInterrupt comes out of the step. One thread calls the hooks; any may\n"
-    "read. In a process that was forked from this one the hooks do nothing. It cannot be pickled.";
-
 static PyType_Slot slots[] = {
-    {Py_tp_doc, doc},
-    {Py_tp_new, tuner_new},
-    {Py_tp_dealloc, tuner_dealloc},
-    {Py_tp_finalize, tuner_finalize},
-    {Py_tp_traverse, tuner_traverse},
-    {Py_tp_clear, tuner_clear},
-    {Py_tp_repr, represent},
-    {Py_tp_methods, methods},
-    {Py_tp_getset, attributes},
-    {0, NULL},
+    {Py_tp_doc, tuner_doc},           {Py_tp_new, tuner_new},
+    {Py_tp_dealloc, tuner_dealloc},   {Py_tp_finalize, tuner_finalize},
+    {Py_tp_traverse, tuner_traverse}, {Py_tp_clear, tuner_clear},
+    {Py_tp_repr, represent},          {Py_tp_methods, methods},
+    {Py_tp_getset, attributes},       {0, NULL},
 };
 
 static PyType_Spec spec = {

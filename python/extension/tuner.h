@@ -19,6 +19,7 @@ struct tuner_wish {
     PyObject *limits, *ceilings, *profile_directory, *profile_file, *gpu_model, *driver, *job_name;
     PyObject *carbon_texts;
     PyObject *rank; /* NULL: as ranks.py finds it */
+    bool quiet;
 };
 
 /* What it was given besides; borrowed. */
@@ -31,6 +32,9 @@ struct tuner_given {
 int tuner_wish_read(struct tuner_wish *wish, struct tuner_given *given, PyObject *arguments,
                     PyObject *keywords);
 void tuner_wish_free(struct tuner_wish *wish);
+
+/* What help() says of Tuner() and its arguments. */
+extern char tuner_doc[];
 
 /* The Monitor that was given, or a new one of the tuner's own where it was None. A new reference; NULL with
  * an exception. */
@@ -45,8 +49,8 @@ struct tuner {
     struct live live;
     struct all_reduce all_reduce;
     struct turner turner, clock_turner;
-    struct tuner_wish wish;             /* until the first step */
-    PyObject *report, *points, *carbon; /* as they stood at the end */
+    struct tuner_wish wish;                       /* until the first step */
+    PyObject *report, *points, *carbon, *summary; /* as they stood at the end */
     bool owns_monitor, holds_monitor, closed;
 };
 
@@ -54,6 +58,11 @@ struct tuner {
 PyObject *tuner_report(const struct fly_tuner *tuner);
 PyObject *tuner_points(const struct fly_tuner *tuner);
 PyObject *tuner_carbon(const struct fly_tuner *tuner);
+PyObject *tuner_sentence(const struct fly_tuner *tuner);
+
+/* Whether there is something to say at its end: it was not switched off, and `flyball run` does not say it.
+ */
+bool tuner_has_news(const struct fly_tuner *tuner);
 
 /* "searching", "checking", "settled", "stopped". */
 const char *tuner_state_word(int state);

@@ -208,6 +208,22 @@ PyObject *tuner_carbon(const struct fly_tuner *tuner)
     return fly_tuner_carbon(tuner, &report) < 0 ? none() : carbon_report(&report);
 }
 
+PyObject *tuner_sentence(const struct fly_tuner *tuner)
+{
+    char text[FLY_TUNER_SUMMARY_MAX];
+
+    (void)fly_tuner_summary(tuner, text, sizeof text);
+    return table_text(text);
+}
+
+bool tuner_has_news(const struct fly_tuner *tuner)
+{
+    struct fly_tuner_report report = {.size = sizeof report};
+
+    (void)fly_tuner_report(tuner, &report);
+    return report.reason != FLY_TUNER_DISABLED && report.reason != FLY_TUNER_STEERED;
+}
+
 int tuner_report_add(PyObject *module)
 {
     report_type = table_add(module, "flyball.TunerReport",

@@ -268,8 +268,8 @@ static void say_search(const struct fly_tuner *tuner, const char *plus_minus, ch
     for (size_t i = 0; i < tuner->limit_count; i++)
         left += tuner->points[i].mark == FLY_TUNER_NOT_MEASURED;
     if (best == NULL) {
-        snprintf(text, size, "nothing saved yet: %.0f steps were enough for %zu of %zu %ss", steps, measured,
-                 tuner->limit_count, noun_of(tuner));
+        snprintf(text, size, "nothing saved yet: %.0f %s enough for %zu of %zu %ss", steps,
+                 steps == 1.0 ? "step was" : "steps were", measured, tuner->limit_count, noun_of(tuner));
         return;
     }
     if (steps > 0.0)
