@@ -228,7 +228,7 @@ def test_tuner():
         path = HOME / "report.json"
 
         def tuned(steps):
-            result = run("run", "--tune", "-i", "0", "--objective", "energy", "--energy-tolerance", "1", "--output", str(path), "--",
+            result = run("run", "--tune", "-i", "0", "--objective", "energy", "--max-slowdown", "none", "--energy-tolerance", "1", "--output", str(path), "--",
                          sys.executable, "-c", TRAINER, str(STATE), str(steps))
             tap.equal((result.returncode, caps()), (0, [CAP_W] * 2), result.stderr)
             return result, json.loads(path.read_text())["tune"]

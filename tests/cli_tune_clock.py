@@ -134,7 +134,7 @@ def test_clock_where_limits_may_not_be_set():
     script = HOME / "refuses.faults"
     script.write_text("call nvmlDeviceSetPowerManagementLimit no-permission\n")
     with machine(*EXACT, "--faults", str(script), gpus=1):
-        result = subprocess.run(command(train(500), "--objective", "energy", knob="auto"), env=CLEAN, cwd=HOME, capture_output=True,
+        result = subprocess.run(command(train(1500), "--objective", "energy", knob="auto"), env=CLEAN, cwd=HOME, capture_output=True,
                                 text=True, timeout=tap.PATIENCE_S, check=False)
         report = said()
         tap.equal((result.returncode, ceiling(), limits(), report["knob"]), (0, None, [DEFAULT_W], "clock"), result.stderr)

@@ -272,6 +272,7 @@ static void test_words_without_tokens(void **state)
 static void test_not_opened(void **state)
 {
     struct behind behind = {.start_code = FLY_ESTATE};
+    char before[sizeof address];
     struct fly_error error;
     struct server *server;
 
@@ -279,10 +280,11 @@ static void test_not_opened(void **state)
     assert_int_equal(open_server(&behind, &server, &error), FLY_ESTATE);
     assert_int_equal(behind.stopped, 0);
     assert_int_equal(behind.ended, 1);
-    address[0] = 'x';
+    memcpy(before, address, sizeof before);
+    snprintf(address, sizeof address, "127.0.0.1:port");
     behind = (struct behind){0};
     assert_int_equal(open_server(&behind, &server, &error), FLY_EUSAGE);
-    address[0] = 'u';
+    memcpy(address, before, sizeof before);
     assert_int_equal(behind.started, 0);
     assert_int_equal(behind.ended, 1);
 }

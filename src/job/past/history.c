@@ -20,12 +20,15 @@ const char *job_row_outcome(const struct job_row *row)
     return row->running ? "running" : row->nothing_learnt ? "nothing_learnt" : job_outcome_name(row->outcome);
 }
 
+bool job_row_without_epoch(const struct job_row *row)
+{
+    return !row->running && !row->nothing_learnt && row->outcome == TRIAL_CRASHED && row->text != NULL &&
+           strcmp(row->text, JOB_END_WITHOUT_EPOCH) == 0;
+}
+
 const char *job_row_said(const struct job_row *row)
 {
-    bool without_epoch = !row->running && !row->nothing_learnt && row->outcome == TRIAL_CRASHED &&
-                         strcmp(row->text, JOB_END_WITHOUT_EPOCH) == 0;
-
-    return without_epoch ? "no epoch" : job_row_outcome(row);
+    return job_row_without_epoch(row) ? "no epoch" : job_row_outcome(row);
 }
 
 bool job_row_is_untold(const struct job_row *row)

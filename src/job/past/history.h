@@ -99,6 +99,9 @@ const char *job_row_outcome(const struct job_row *row);
 /* The same for people: a program that ended by itself without an epoch did not crash, but says "no epoch". */
 const char *job_row_said(const struct job_row *row);
 
+/* Whether it ended by itself without an epoch. */
+bool job_row_without_epoch(const struct job_row *row);
+
 /* Whether nobody knows yet what the trial takes: it runs, and has reported nothing. Its figures are 0 then.
  */
 bool job_row_is_untold(const struct job_row *row);

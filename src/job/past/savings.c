@@ -91,7 +91,7 @@ static void name_failure(struct job_savings *savings, const struct saving_run *r
                                 .of_baseline = run->kind == SAVING_BASELINE,
                                 .batch_size = last->batch_size,
                                 .outcome = last->outcome,
-                                .without_epoch = strcmp(last->text, JOB_END_WITHOUT_EPOCH) == 0};
+                                .without_epoch = job_row_without_epoch(last)};
 }
 
 static void sum_up(const struct saving_run *runs, size_t count, struct job_savings *savings)
