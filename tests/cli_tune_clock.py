@@ -152,17 +152,4 @@ def test_needs_tune():
     tap.contains(result.stderr, "--knob is about --tune")
 
 
-def test_no_work():
-    """A GPU without work is not tuned, and one sentence says so."""
-    path = HOME / "report.json"
-    steps = ["sh", "-c", "i=0; while [ $((i += 1)) -le 900 ]; do echo step >&$FLYBALL_STEP_FD; sleep 0.01; done"]
-    with machine(*EXACT, gpus=1):
-        result = subprocess.run([FLYBALL, "run", "--tune", "-i", "0", *WHERE, "--output", str(path), "--", *steps], env=CLEAN, cwd=HOME, capture_output=True, text=True,
-                                timeout=tap.PATIENCE_S, check=False)
-        said = json.loads(path.read_text())["tune"]
-        tap.equal((said["reason"], {point["mark"] for point in said["points"]}), ("no work", {"not measured"}), result.stderr)
-        tap.contains(result.stderr, "flyball: nothing saved: the GPU had no work for 100 %")
-        tap.equal("W again" in result.stderr, False, result.stderr)
-
-
 tap.main(globals())

@@ -206,7 +206,6 @@ enum fly_tuner_reason {
     FLY_TUNER_OTHER_RANK, /* stopped, and says why in its own report */
     FLY_TUNER_NO_KNOB,    /* limits may not be set here; the text says why, and what would help */
     FLY_TUNER_STEERED, /* never began: a program around this one tunes by the steps that are reported to it */
-    FLY_TUNER_NO_WORK, /* the GPUs had none in the first steps, so that no limit can save anything */
 };
 
 /* "goes on", "set failed", ...; static storage. */

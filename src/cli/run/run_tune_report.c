@@ -334,8 +334,6 @@ static void put_back(const struct run_tune *tune, const char *indent, uint32_t i
 {
     char profiles[WORKLOAD_TEXT_MAX];
 
-    if (tune->reported && tune->report.reason == FLY_TUNER_NO_WORK)
-        return; /* it was the highest limit alone, and nobody noticed */
     if (report->set_mw > 0 && tune->turner.fault != FLY_EPERM)
         buffer_printf(out, "%sGPU %u: %g W again\n", indent, index, (double)report->previous_mw * w_per_mw);
     if (report->workloads_asked && tune->turner.fault != FLY_EPERM)
@@ -421,7 +419,7 @@ void run_tune_text(const struct run_tune *tune, struct buffer *out)
     if (tune->lines.events[STEP_MALFORMED] > 0)
         buffer_printf(out, "  %llu malformed lines from the program are no steps\n",
                       (unsigned long long)tune->lines.events[STEP_MALFORMED]);
-    if (tune->reported && report->reason != FLY_TUNER_NO_WORK) {
+    if (tune->reported) {
         if (report->state == FLY_TUNER_STOPPED && report->reason == FLY_TUNER_NO_FIGURE)
             buffer_puts(out, "    more --profile-steps make windows longer\n");
         if (report->profile[0] != '\0')

@@ -173,7 +173,6 @@ struct fly_tuner {
     bool looking;             /* measuring again a limit that was measured before */
     bool confirming;          /* the check is the first of this choice */
     uint32_t window_steps;    /* planned */
-    bool had_work;            /* a GPU, in a window */
     struct tuner_visit check; /* the newest visit of the check; 0 steps: not known */
 
     double highest_power_w; /* highest power limit of a GPU; 0: not known */

@@ -9,10 +9,10 @@
 #include "train/tuner/workload_setting.h"
 
 static const char *const reason_names[] = {
-    "goes on",   "disabled",   "set failed", "unreadable", "foreign change", "no figure", "no choice",
-    "no memory", "all-reduce", "other rank", "no knob",    "steered",        "no work",
+    "goes on",   "disabled",  "set failed", "unreadable", "foreign change", "no figure",
+    "no choice", "no memory", "all-reduce", "other rank", "no knob",        "steered",
 };
-_Static_assert(sizeof reason_names / sizeof reason_names[0] == FLY_TUNER_NO_WORK + 1, "a name for each");
+_Static_assert(sizeof reason_names / sizeof reason_names[0] == FLY_TUNER_STEERED + 1, "a name for each");
 
 static const char *const mark_names[] = {
     "not measured", "valid", "not honoured", "hot", "braked", "no energy", "enforced lower",
@@ -27,7 +27,7 @@ static const size_t first_size = offsetof(struct fly_tuner_report, pauses);
 
 const char *fly_tuner_reason_name(enum fly_tuner_reason reason)
 {
-    return (unsigned)reason <= FLY_TUNER_NO_WORK ? reason_names[reason] : "unknown";
+    return (unsigned)reason <= FLY_TUNER_STEERED ? reason_names[reason] : "unknown";
 }
 
 const char *fly_tuner_mark_name(enum fly_tuner_mark mark)

@@ -286,8 +286,7 @@ static bool began(const struct fly_tuner_report *report)
 {
     return report->reason != FLY_TUNER_DISABLED && report->reason != FLY_TUNER_NO_KNOB &&
            report->reason != FLY_TUNER_STEERED && report->reason != FLY_TUNER_NO_FIGURE &&
-           report->reason != FLY_TUNER_NO_CHOICE && report->reason != FLY_TUNER_NO_WORK &&
-           report->reason != FLY_TUNER_SET_FAILED;
+           report->reason != FLY_TUNER_NO_CHOICE && report->reason != FLY_TUNER_SET_FAILED;
 }
 
 char *tuner_summary(const struct fly_tuner *tuner, const char *plus_minus, char text[FLY_TUNER_SUMMARY_MAX])

@@ -13,8 +13,6 @@ static const double spoiled_share = 0.02;
  * nearly all of it. A ceiling does when the clock is close to it.
  */
 static const double bound_share = 0.5, bound_fraction = 0.9;
-/* A GPU has no work if it has none for this share of so long a time. */
-static const double no_work_share = 0.995, no_work_s = 5.0;
 /* No GPU that draws less than this fraction of a limit is affected by it. */
 static const double unfelt_fraction = 0.8;
 
@@ -116,30 +114,6 @@ static bool grows(struct fly_tuner *tuner, const struct tuner_window *window,
         tuner_window_open(tuner);
     }
     return !action->close_window;
-}
-
-/*
- * While no GPU had any work yet, lets the first window go on, at the highest limit, and at last stops;
- * returns whether either. All ranks see the same window.
- */
-static bool waits_for_work(struct fly_tuner *tuner, const struct tuner_window *window,
-                           struct fly_power_search_action *action)
-{
-    tuner->had_work |= !(window->idle_share >= no_work_share) || tuner->state != FLY_TUNER_SEARCHING;
-    if (tuner->had_work)
-        return false;
-    if (window->whole_s < no_work_s) {
-        if (fly_power_search_extend(tuner->search, tuner->window_steps, action) < 0)
-            return false;
-        tuner->parts.extra_steps += tuner->window_steps;
-        return !action->close_window;
-    }
-    tuner_fault(tuner, FLY_TUNER_NO_WORK,
-                "the GPU had no work for %.0f %% of the steps' time; steps wait for data or the "
-                "processor",
-                100.0 * window->idle_share);
-    (void)tuner_all_go_on(tuner);
-    return true;
 }
 
 /* Keeps a window that an epoch's end cut, until the next epoch. */
@@ -261,8 +235,6 @@ void tuner_measured(struct fly_tuner *tuner, struct fly_power_search_action *act
         tuner->points[tuner->at].mark = mark;
         return;
     }
-    if (waits_for_work(tuner, &window, action))
-        return;
     if ((window.interrupted || mark == FLY_TUNER_VALID || mark == FLY_TUNER_NO_ENERGY) &&
         grows(tuner, &window, action))
         return;
