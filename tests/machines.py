@@ -19,7 +19,7 @@ import tap
 
 # The end of the file's name, and the command; TEXT keeps what both streams got, and the status.
 ANSWERS = (("devices.txt", ("devices",)), ("devices.json", ("devices", "--format", "json")),
-           ("doctor.txt", ("doctor",)), ("power.txt", ("power", "get")))
+           ("doctor.txt", ("doctor", "-v")), ("power.txt", ("power", "get")))
 CLEAN = {name: value for name, value in os.environ.items()
          if not name.startswith(("FLYBALL_", "XDG_", "NO_COLOR", "CUDA_", "HIP_", "ROCR_"))}
 # What must not be in a file that is given to others.

@@ -10,7 +10,7 @@
 #include "cli/run/run_report.h"
 #include "cli/run/run_tune.h"
 
-enum { COUNTED_MAX = CLAIM_BY_MAX + 16 };
+enum { COUNTED_MAX = CLAIM_BY_MAX + 16, COMMAND_WIDTH = 60 };
 
 static const double kwh_j = 3.6e6;
 static const double kwh_from = 0.001; /* from this value on the unit is useful */
@@ -53,6 +53,27 @@ static void put_end(const struct run_result *result, bool brief, struct buffer *
         buffer_printf(out, "; report: %s", result->output);
 }
 
+/* The command, cut and without what a terminal would take for its own. */
+static void put_command(const struct run_result *result, struct buffer *out)
+{
+    size_t begin = out->length;
+
+    for (size_t i = 0; result->arguments[i] != NULL && out->length - begin < COMMAND_WIDTH; i++) {
+        const char *slash = i == 0 ? strrchr(result->arguments[i], '/') : NULL;
+
+        buffer_printf(out, "%s%.*s", i > 0 ? " " : "", COMMAND_WIDTH,
+                      slash != NULL ? slash + 1 : result->arguments[i]);
+    }
+    if (out->length - begin > COMMAND_WIDTH) {
+        out->length = begin + COMMAND_WIDTH - 3;
+        buffer_puts(out, "...");
+    }
+    for (size_t i = begin; i < out->length; i++) {
+        if ((unsigned char)out->data[i] < ' ' || out->data[i] == 0x7F)
+            out->data[i] = '?';
+    }
+}
+
 /* "train.py: 15.3 kJ ± 0.1 kJ in 1 min 02 s, exit 0" */
 static void put_took(const struct run_result *result, const struct run_totals *totals, bool brief,
                      struct buffer *out)
@@ -61,7 +82,7 @@ static void put_took(const struct run_result *result, const struct run_totals *t
     double energy_j = totals->energy_j + totals->least_energy_j;
     char energy[AMOUNT_MAX], time[AMOUNT_MAX], by[COUNTED_MAX];
 
-    run_report_command(result, out);
+    put_command(result, out);
     amount_time(result->measured.time_s, time);
     if (totals->devices == 0 && !least) {
         buffer_printf(out, ": %s", time);

@@ -22,12 +22,6 @@ void run_report_text(const struct run_result *result, bool verbose, struct buffe
 /* The first lines of it; `brief`: there is no rest. */
 void run_answer_text(const struct run_result *result, const struct run_totals *totals, bool brief,
                      struct buffer *out);
-/*
- * Appends the program's words, without characters that move a terminal's cursor, and shortened if
- * the line is long.
- */
-void run_report_command(const struct run_result *result, struct buffer *out);
-
 /* Returns the document, owned by the caller; NULL without memory. */
 json_t *run_report_json(const struct run_result *result);
 

@@ -13,7 +13,7 @@
 #include "cli/run/run_tune.h"
 #include "cli/views/reading_view.h"
 
-enum { COLUMNS = 5, NOTE_MAX = 512, COMMAND_WIDTH = 60, DEVICE_NAME_WIDTH = 24 };
+enum { COLUMNS = 5, NOTE_MAX = 512, DEVICE_NAME_WIDTH = 24 };
 static const double kwh_j = 3.6e6;
 static const double kwh_from = 0.001;      /* from this value on the unit is useful */
 static const double integral_agrees = 0.1; /* a larger relative difference from the integral is reported */
@@ -164,26 +164,6 @@ static void put_devices(const struct run_result *result, struct buffer *out)
     for (size_t i = 0; i < result->list->count; i++) {
         fill_line(result, i, &line);
         put_line(&line, widths, out);
-    }
-}
-
-void run_report_command(const struct run_result *result, struct buffer *out)
-{
-    size_t begin = out->length;
-
-    for (size_t i = 0; result->arguments[i] != NULL && out->length - begin < COMMAND_WIDTH; i++) {
-        const char *slash = i == 0 ? strrchr(result->arguments[i], '/') : NULL;
-
-        buffer_printf(out, "%s%.*s", i > 0 ? " " : "", COMMAND_WIDTH,
-                      slash != NULL ? slash + 1 : result->arguments[i]);
-    }
-    if (out->length - begin > COMMAND_WIDTH) {
-        out->length = begin + COMMAND_WIDTH - 3;
-        buffer_puts(out, "...");
-    }
-    for (size_t i = begin; i < out->length; i++) {
-        if ((unsigned char)out->data[i] < ' ' || out->data[i] == 0x7F)
-            out->data[i] = '?';
     }
 }
 
