@@ -13,6 +13,10 @@ from uuid import uuid4
 from flyball.compat.zeus.callback import Callback
 from flyball.compat.zeus.monitor.visible import open_monitor
 from flyball.compat.zeus.optimizer.batch_size.common import (
+    GET_NEXT_BATCH_SIZE_URL,
+    REGISTER_JOB_URL,
+    REPORT_END_URL,
+    REPORT_RESULT_URL,
     CreatedJob,
     JobSpec,
     JobSpecFromClient,
@@ -63,7 +67,7 @@ def _end(server: Server, trial: TrialId, process: int) -> None:
     if os.getpid() != process:
         return
     with contextlib.suppress(ZeusBSORuntimeError):
-        server.ask("PATCH", "/trials", trial, again=False, timeout_s=_EXIT_TIMEOUT_S)
+        server.ask("PATCH", REPORT_END_URL, trial, again=False, timeout_s=_EXIT_TIMEOUT_S)
 
 
 class BatchSizeOptimizer(Callback):
@@ -112,7 +116,7 @@ class BatchSizeOptimizer(Callback):
 
     def _register(self) -> tuple[CreatedJob, str]:
         """The job as the server knows it, and where its ranks find the batch size."""
-        return CreatedJob.parse_obj(self._server.ask("POST", "/jobs", self.job_spec)), f"flyball/batch_size/{uuid4()}"
+        return CreatedJob.parse_obj(self._server.ask("POST", REGISTER_JOB_URL, self.job_spec)), f"flyball/batch_size/{uuid4()}"
 
     def _answer(self, ask: Any) -> Any:
         """What rank 0 hears from the server, or the exception; None on other ranks."""
@@ -153,7 +157,7 @@ class BatchSizeOptimizer(Callback):
 
     def _ask_for_trial(self) -> TrialId:
         assert self.job is not None and self.job.job_id is not None
-        path = with_query("/jobs/batch_size", job_id=self.job.job_id)
+        path = with_query(GET_NEXT_BATCH_SIZE_URL, job_id=self.job.job_id)
         return TrialId.parse_obj(self._server.ask("GET", path, again=False))
 
     def on_train_begin(self) -> None:
@@ -204,4 +208,4 @@ class BatchSizeOptimizer(Callback):
             metric=float(metric),
             current_epoch=self.cur_epoch,
         )
-        return ReportResponse.parse_obj(self._server.ask("POST", "/report", result))
+        return ReportResponse.parse_obj(self._server.ask("POST", REPORT_RESULT_URL, result))

@@ -7,6 +7,12 @@ from typing import Optional
 
 from flyball.compat.zeus.model import Model, field, flag, optional, real, text, whole, wholes
 
+# The routes of a server.
+REGISTER_JOB_URL = DELETE_JOB_URL = "/jobs"
+GET_NEXT_BATCH_SIZE_URL = "/jobs/batch_size"
+REPORT_RESULT_URL = "/report"
+REPORT_END_URL = "/trials"
+
 
 class JobParams(Model):
     """A recurring job.
