@@ -162,7 +162,7 @@ with flyball.Monitor(nvml_path=library, amdsmi_path="/none") as monitor:
         time.sleep(0.5)
     print([device.source for device in window.measurement.devices if device.device.kind == "GPU"])
     quick = {"objective": "lowest-limit", "max_slowdown": "none", "limits_w": [400, 200], "warmup_steps": 1, "profile_steps": 5}
-    with flyball.Tuner(monitor, **quick) as tuner:
+    with flyball.Tuner(monitor, quiet=True, **quick) as tuner:
         while tuner.state not in ("settled", "stopped"):
             tuner.step_begin()
             time.sleep(0.0005)
