@@ -231,7 +231,7 @@ static void test_too_short(void **state)
     (void)state;
     fixture_set_up(&fixture, &fixture_counting, 1);
     fixture_open(&fixture, 0);
-    fixture_pass(&fixture, 1.001);
+    fixture_pass(&fixture, 0.001);
     energy = fixture_measure(&fixture, 0.005);
     assert_int_equal(energy.source, FLY_ENERGY_UNAVAILABLE);
     assert_true(isnan(energy.energy_j) && isnan(energy.mean_power_w) && isnan(energy.idle_share));

@@ -146,10 +146,16 @@ static void check_extras(const struct outcome *outcome, const char *name)
 }
 
 static const struct made_counter counters[] = {
-    {"steady, 100 ms", 0.1, 0.1, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 4.0,
+    {"steady, 100 ms", 0.1, 0.1, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 1.4,
      .ends_as = PHASE_TRACKED, .tracked = 0.99, .held = 0.95, .half_most_s = 0.0015},
-    {"steady, 20 ms", 0.02, 0.02, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 4.0,
+    {"steady, 20 ms", 0.02, 0.02, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 1.15,
      .ends_as = PHASE_TRACKED, .tracked = 0.99, .held = 0.95, .half_most_s = 0.0015},
+    {"101.14 ms, 100 ms stated", 0.1, 0.10114, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 1.4,
+     .ends_as = PHASE_TRACKED, .tracked = 0.99, .held = 0.95, .half_most_s = 0.0015},
+    {"97 ms, 100 ms stated", 0.1, 0.097, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 2.0,
+     .ends_as = PHASE_TRACKED, .tracked = 0.9, .held = 0.95, .half_most_s = 0.003},
+    {"50 ms, 100 ms stated", 0.1, 0.05, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 1.4,
+     .ends_as = PHASE_STATE_COUNT, .tracked = 0.3, .held = 0.95},
     {"drifts by 100 ppm", 0.1, 0.1, .drift = 100e-6, .sample_s = 0.1, .latency_s = 50e-6, .settles_s = 4.0,
      .ends_as = PHASE_TRACKED, .tracked = 0.97, .held = 0.95, .half_most_s = 0.0015},
     {"drifts back by 100 ppm", 0.02, 0.02, .drift = -100e-6, .sample_s = 0.1, .latency_s = 50e-6,

@@ -18,7 +18,8 @@
  *     phase_extra_read(&phase, now);                         say that it was done
  *     age = phase_age(&phase, at, least_s, most_s);          of the last update
  *
- * How. A burst of readings over a little more than a period finds the first update. Later bursts,
+ * How. A burst of readings over a little more than a period finds the first update. The next two are
+ * looked for where the stated period says, and if they are not there, it is believed less. Later bursts,
  * of a few readings around an update that is due, narrow it down, ever further ahead. A straight
  * line through the latest updates found (time over number; each weighs as precisely as it is
  * known, and half as much after 20 s) gives period and phase, with the variance of a prediction:
@@ -28,17 +29,17 @@
  * `scatter_s` is how far updates fall from the line. It grows when one is missed and shrinks when
  * one is found, so that about one in ten is missed: it follows the jitter. A reading that
  * contradicts the line (no update where one was due, or one where none was) makes it doubtful
- * until a burst confirms it; three misses in a row, and the search begins again. So a counter
- * that drifts, is slewed or has slept is followed or found anew, and one that keeps no time is
- * not tracked.
+ * until a burst confirms it; three of these or of bursts that miss in a row, and the search begins
+ * again. So a counter that drifts, is slewed or has slept is followed or found anew, and one that
+ * keeps no time is not tracked.
  *
  * A counter that differs at every reading has no updates to follow, and needs none: c changes among
  * readings that are t apart, first to last, leave updates at most t / (c - 1) apart, and no age is more.
  * Such a burst is repeated twice a minute, and a reading that does not differ from one made longer before
  * than that begins the search again.
  *
- * At most 60 extra readings are asked for in any minute. Plain values, no clock, no locks, no
- * allocation.
+ * At most 60 extra readings are asked for in any minute, most of those of the first one at once. Plain
+ * values, no clock, no locks, no allocation.
  */
 enum phase_state {
     PHASE_SEARCHED, /* not found yet, or lost */

@@ -5,17 +5,22 @@
 #include <math.h>
 
 /* A burst that searches covers a bit more than one period; others the update that they aim at. */
-enum { COUNTED = 3, SEARCH_READS = 13, NARROW_READS = 4, CHECK_READS = 3, MISSES_LOST = 3 };
-static const double search_step_share = 0.1;
+enum { COUNTED = 3, SEARCH_READS = 13, COARSE_READS = 7, NARROW_READS = 4, CHECK_READS = 3, MISSES_LOST = 3 };
+static const double search_share = 1.2;
+/* Where the period is known to this share, readings twice as far apart find an update, too. */
+static const double coarse_share = 0.005;
 
 /* What is allowed at once, and its refill: at most 60 in any minute. */
-static const double allowance_most = 30.0, allowance_low = 12.0, allowance_per_s = 30.0 / 60.0;
+static const double allowance_most = 30.0, allowance_per_s = 30.0 / 60.0;
+/* A new counter is found out about at once: so much of what is refilled in the first minute is there at its
+ * begin. */
+static const double allowance_ahead = 25.0, ahead_s = 60.0;
 
 /* An update is aimed at only if it is known to this share of a period, and not closer than this. */
 static const double aimed_share = 0.2, aimed_least_s = 0.3e-3, aimed_margin = 1.1;
-/* The furthest one is aimed at that is known to this many times the next one, or the scatter. */
-static const double aimed_growth = 1.5, aimed_growth_low = 2.0, aimed_scatters = 3.0,
-                    aimed_fine_share = 0.015;
+/* The furthest one is aimed at that is known to this many times the next one, or the scatter: to more of them
+ * the fewer readings are left. */
+static const double aimed_growth = 2.0, aimed_saving = 60.0, aimed_scatters = 3.0, aimed_fine_share = 0.015;
 
 static const double scatter_shrinks = 0.9, scatter_grows = 2.0;
 static const double pause_most_s = 8.0, retry_s = 0.3;
@@ -37,20 +42,31 @@ enum { FRESH_CHANGES = 3 };
 /* A fresh counter is at most so old, and is looked at again after so long. */
 static const double fresh_most_s = 0.005, fresh_again_s = 30.0;
 
+/* What was allowed by a moment, besides allowance_most, since the first reading. */
+static double allowed_by(double at_s)
+{
+    return allowance_per_s * at_s + allowance_ahead * fmax(1.0 - at_s / ahead_s, 0.0);
+}
+
 static void refill(struct phase *phase, double now_s)
 {
-    if (!phase->allowed)
-        phase->allowance = allowance_most;
-    else
-        phase->allowance =
-            fmin(phase->allowance + allowance_per_s * (now_s - phase->allowed_at_s), allowance_most);
+    double most = allowance_most + allowance_ahead * fmax(1.0 - now_s / ahead_s, 0.0);
+
+    phase->allowance += allowed_by(now_s) - allowed_by(phase->allowed_at_s);
+    if (!phase->allowed || phase->allowance > most)
+        phase->allowance = most;
     phase->allowed = true;
     phase->allowed_at_s = now_s;
 }
 
 static void open_burst(struct phase *phase, double start_s, double step_s, int count)
 {
-    if (phase->allowance < count + 1) /* and one to look later */
+    int reads = count + 1; /* and one to look later */
+
+    /* With a period that is known badly the first updates have to be found one soon after the other. */
+    if (phase->failures > 0 && phase->found < PHASE_FOUND_LEAST)
+        reads += (PHASE_FOUND_LEAST - 1 - (int)phase->found) * (NARROW_READS + 1);
+    if (phase->allowance < reads)
         return;
     phase->burst = (struct phase_burst){.open = true,
                                         .searches = phase->found == 0,
@@ -70,15 +86,16 @@ static double half_of(const struct phase *phase, double due_s)
 /*
  * Returns the number of the update to aim at: the one furthest ahead that is known nearly as well as
  * the next. So the moment is narrowed down first, and the period as the updates found reach further.
+ * The first updates, and those that are in doubt, are the next ones.
  */
 static double aimed_number(const struct phase *phase, double first, double last)
 {
-    double growth = phase->allowance > allowance_low ? aimed_growth : aimed_growth_low;
+    double growth = fmax(aimed_growth, aimed_saving / phase->allowance);
     double number = last,
            enough_s = fmax(growth * phase_spread_at_s(phase, phase_due_s(phase, first)),
                            fmax(aimed_scatters * phase->scatter_s, aimed_fine_share * phase->line.period_s));
 
-    if (phase->state == PHASE_DOUBTED)
+    if (phase->found < PHASE_FOUND_LEAST || phase->state == PHASE_DOUBTED)
         return first;
     enough_s = fmin(enough_s, aimed_share / aimed_margin * phase->line.period_s);
     while (number > first && phase_spread_at_s(phase, phase_due_s(phase, number)) > enough_s)
@@ -92,7 +109,9 @@ static void aim(struct phase *phase, double now_s)
     double due_s =
         phase_due_s(phase, aimed_number(phase, first, phase_last_due(phase, now_s + pause_most_s) + 1.0));
     double half_s = half_of(phase, due_s);
-    int reads = phase_line_error_s(phase, due_s) > phase->scatter_s ? NARROW_READS : CHECK_READS;
+    int reads = phase_line_error_s(phase, due_s) > fmax(phase->scatter_s, aimed_fine_share * period_s)
+                    ? NARROW_READS
+                    : CHECK_READS;
 
     if (half_s > aimed_share * period_s) {
         double error_s = 1.5 * sqrt(phase->line.period_var_s2);
@@ -107,10 +126,17 @@ static void aim(struct phase *phase, double now_s)
     open_burst(phase, due_s - half_s, 2.0 * half_s / (reads - 1), reads);
 }
 
-static void plan(struct phase *phase, double now_s)
+static void open_search(struct phase *phase, double now_s)
 {
     double period_s = phase->line.period_s;
+    bool known = phase->prior_error_s < coarse_share * period_s && phase->failures % 2 == 0;
+    int reads = known ? COARSE_READS : SEARCH_READS;
 
+    open_burst(phase, now_s, search_share * period_s / (reads - 1), reads);
+}
+
+static void plan(struct phase *phase, double now_s)
+{
     if (phase->state == PHASE_FRESH || phase->seems_fresh) {
         open_burst(phase, now_s,
                    phase->state == PHASE_FRESH ? fmax(0.5 * phase->fresh_s, dense_least_s) : dense_step_s,
@@ -121,7 +147,7 @@ static void plan(struct phase *phase, double now_s)
     if (phase->found > 0)
         aim(phase, now_s);
     if (phase->found == 0 && !phase->burst.open)
-        open_burst(phase, now_s, search_step_share * period_s, SEARCH_READS);
+        open_search(phase, now_s);
 }
 
 /* Returns when the burst's next reading is due. */
@@ -253,12 +279,13 @@ static void conclude(struct phase *phase, double now_s)
             phase->failures = -1; /* if it is lost now, its period was right */
         phase->scatter_s = fmax(scatter_shrinks * phase->scatter_s, phase_seen_scatter_s(phase));
         phase->rest_until_s = 0.0;
-    } else if (++phase->misses >= MISSES_LOST || phase->found < PHASE_FOUND_LEAST) {
+    } else if (++phase->misses >= MISSES_LOST) {
         phase->state = phase->missed_share > 0.5 ? PHASE_UNSTEADY : PHASE_SEARCHED;
         phase_search(phase, phase->line.period_s, phase->failures + 1);
         return;
     } else if (!skipped) {
         phase_forget(phase);
+        phase_doubt_period(phase);
         phase->scatter_s = scatter_grows * phase->scatter_s;
     }
     phase_settle(phase, now_s, !hit && !skipped);

@@ -11,12 +11,15 @@ enum { PHASE_FOUND_LEAST = 3 };
 /*
  * Forgets all updates; the next burst searches for one, with this belief about the period. How far
  * the period may be off (a standard deviation) follows from how often a search has failed: at first
- * it is taken to be right.
+ * it is taken to be right. After an odd number of failures the updates in the burst are counted.
  */
 void phase_search(struct phase *phase, double period_s, int failures);
 
 /* Searches for the updates of a counter that was fresh up to now. */
 void phase_is_not_fresh(struct phase *phase);
+
+/* Believes less in the period, unless it has proved right, since an update did not come when it was due. */
+void phase_doubt_period(struct phase *phase);
 
 /* Keeps only the newest updates, since the line may have changed. */
 void phase_forget(struct phase *phase);
