@@ -122,7 +122,8 @@ def test_a_training_that_ends_in_the_middle():
     with machine(gpus=1, settings=("--any-user=yes",)):
         emulator("set", "--limit-w", "380")
         monitor = Steps()
-        optimizer = GlobalPowerLimitOptimizer(monitor, Energy(), wait_steps=0, warmup_steps=1, profile_steps=2, pl_step=100, give_back_s=0.5)
+        # Long enough to be looked at on a busy machine.
+        optimizer = GlobalPowerLimitOptimizer(monitor, Energy(), wait_steps=0, warmup_steps=1, profile_steps=2, pl_step=100, give_back_s=5)
         tap.equal(limits(), [400])
         tap.eventually(lambda: limits() == [380], "the limit is back though no step came")
         interrupted(optimizer, steps=5)
