@@ -26,12 +26,22 @@ BUILD = pathlib.Path(os.environ.get("FLYBALL_TEST_BUILD", os.path.join(os.path.d
 SLOW_CALLS = reach.program(BUILD / "slow_calls")
 TRAINER = str(pathlib.Path(__file__).parent.resolve() / "job_trainer.py")
 AT_ONCE = 4
-EPOCHS, STEPS = 20, 400  # enough for limits to be turned
+EPOCHS = 20
+STEPS, STEPS_UNTIL_HELD = 400, 4000  # enough for limits to be turned, also on a busy machine
 JOB = ["--job", "job", "--batch-sizes", "16,32", "--default-batch-size", "32", "--target-metric", "1", "--max-epochs", "40", "--tries", "3",
        "--profile-steps", "2"]
 TUNE = ["--tune", "--profile-steps", "2", "--objective", "energy", "--max-slowdown", "50%"]  # whatever the first steps show, lower limits are worth a try
 STORE, SPOOL, ACCOUNT, CACHE, JOURNAL, CLAIMS, TOKEN = "store.sqlite", "/spool", "state/flyball/carbon", "/cache/", "/knobs", "/runtime/", "/token"
 SERVICE = [*JOB, "--leave-limits", "--store", "http://127.0.0.1:1"]
+
+# A training that ends a second after a call has begun to hang.
+UNTIL_HELD = """
+"$0" train --steps "$1" --step-ms 10 --sample-ms 0.01 & training=$!
+{ until [ -e "$2" ]; do sleep 0.1; done; sleep 1; kill $training; } & watch=$!
+wait $training
+kill $watch 2>/dev/null
+echo "$3" >"$4"
+"""
 
 # Who, with which options; which files; which of their calls hang, one kind at a time, as slow_calls.c has them.
 WALK = [
@@ -71,7 +81,8 @@ def run(case):
             environment |= {"FLYBALL_KNOB_DAEMON": "http://127.0.0.1:1", "FLYBALL_KNOB_TOKEN_FILE": f"{name}/token", "FLYBALL_TOKEN_FILE": f"{name}/token"}
         program = [sys.executable, TRAINER, "32", f"epochs=32:{EPOCHS}", f"patience={EPOCHS}", "step=0.03", f"state={home / 'done'}"]
         if "--tune" in options:
-            program = ["sh", "-c", f"{EMULATOR} train --steps {STEPS} --step-ms 10 --sample-ms 0.01 && echo {EPOCHS} >{home / 'done'}"]
+            steps = STEPS if "+" in call else STEPS_UNTIL_HELD
+            program = ["sh", "-c", UNTIL_HELD, str(EMULATOR), str(steps), str(home / "held"), str(EPOCHS), str(home / "done")]
         command = [EMULATOR, "run", "--gpus", "1", f"--any-user={'no' if by_daemon else 'yes'}", "--", SLOW_CALLS, home / "hangs", home / "held", place, call, FLYBALL, "run",
                    "-i", "0", *options, "--output", home / "report.json", "--", *program]
         with tap.Program(list(map(str, command)), env=environment, cwd=home, **user, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
