@@ -185,7 +185,9 @@ def test_what_a_file_says_of_the_coming_day_is_followed():
                     "".join(f"{start},{value},{value}\n" for start, value in rows))
     for known, copied in ((("--price=price.csv",), ("--price=price-copied.csv",)), (("grid.csv",), ("grid-copied.csv",))):
         found, expected = (place.document(*words, "--work=8h", "--max-slowdown=10%") for words in (known, copied))
-        tap.equal([row["limit_w"] for row in found["rows"]], [row["limit_w"] for row in expected["rows"]], known[0])
+        told, wanted = ([row["limit_w"] for row in document["rows"]] for document in (found, expected))
+        # The second plan begins a little later, which moves the mean of an hour with two limits.
+        tap.equal(len(told) == len(wanted) and all(abs(a - b) < 5 for a, b in zip(told, wanted)), True, f"{known[0]}: {told}, {wanted}")
         tap.equal(list(found["reasons"]), ["follows the grid"], "of the whole plan, its last hour too")
         tap.equal(found["limit_changes"] > 2, True, f"{found['limit_changes']} changes")
 
