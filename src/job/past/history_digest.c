@@ -181,7 +181,9 @@ static struct digest_mark get_mark(struct loading *loading)
     mark.number = bytes_u64(&loading->bytes);
     mark.time_us = get_i64(loading);
     mark.trials = bytes_up_to(&loading->bytes, TRIALS_MOST);
-    return loading->bytes.failed || loading->unknown ? (struct digest_mark){0} : mark;
+    if (loading->bytes.failed || loading->unknown)
+        memset(&mark, 0, sizeof mark);
+    return mark;
 }
 
 struct digest_mark digest_mark_of(const void *head, size_t length)
