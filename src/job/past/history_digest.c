@@ -323,6 +323,9 @@ int digest_read(const void *data, size_t length, struct arena *arena, struct job
     }
     get_head(&loading, history, brought);
     digest.count = (size_t)(digest.mark.trials + 1 - digest.first);
+    loading.bytes.failed |= digest.count > loading.bytes.left; /* as no row is so small */
+    if (loading.bytes.failed)
+        digest.count = 0;
     digest.rows = arena_alloc(arena, digest.count + 1, sizeof digest.rows[0]);
     loading.memory |= digest.rows == NULL;
     get_rows(&loading, digest.first, digest.count, digest.rows);
