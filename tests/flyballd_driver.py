@@ -60,7 +60,7 @@ def command(word):
 
 
 def test_upgrade():
-    """Once `release` has returned, nothing of the driver is in use, and `resume` opens what lies there then."""
+    """Once `release` has returned the daemon uses nothing of the driver, and its guards end; `resume` opens what lies there then."""
     if os.geteuid() != 0:
         raise tap.Skip("root alone releases")
     LIBRARY.parent.mkdir(exist_ok=True)

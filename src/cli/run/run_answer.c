@@ -189,11 +189,9 @@ void run_answer_text(const struct run_result *result, const struct run_totals *t
         run_job_answer(result->job, brief, out);
     buffer_puts(out, asked ? "  " : "");
     put_took(result, totals, brief, out);
-    if (!brief)
-        return;
-    if (!asked && totals->devices > 0)
+    if (brief && !asked && totals->devices > 0)
         put_parts(result, totals, out);
-    if (result->carbon != NULL)
+    if (brief && result->carbon != NULL)
         put_grid(result->carbon, out);
     put_alerts(result, out);
 }

@@ -303,7 +303,6 @@ static bool doctor_helps(const struct run_result *result)
 void run_report_text(const struct run_result *result, bool verbose, struct buffer *out)
 {
     struct run_totals totals;
-    char text[AMOUNT_MAX];
 
     run_totals(result, &totals);
     run_answer_text(result, &totals, !verbose, out);
@@ -329,13 +328,6 @@ void run_report_text(const struct run_result *result, bool verbose, struct buffe
     if (result->idle_boost != NULL)
         put_idle_boost(result->idle_boost, out);
     put_drivers(result, out);
-    if (result->early_s > 0)
-        buffer_printf(out,
-                      "  its first %s are not measured: opening the devices took longer than "
-                      "--start-within allows\n",
-                      amount_time(result->early_s, text));
-    if (result->claims->fault[0] != '\0')
-        buffer_printf(out, "  %s\n", result->claims->fault);
     if (result->selection[0] != '\0')
         buffer_printf(out, "  %s\n", result->selection);
     put_own(result, out);
