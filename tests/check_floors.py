@@ -17,7 +17,7 @@ from house import PLAN, UMBRELLA, House, includes, read, walk
 
 SOURCE_DIRECTORIES = ["bench", "emulator", "examples", "fuzz", "include", "integrations", "python", "src", "tests", "verify"]
 SCRIPT_DIRECTORIES = [".ci", "python", "scripts", "tests"]
-LINES_MAX = 500
+LINES_MAX = 900
 FILES_MAX = 60
 # What still includes against the rows, or another room's private header. This list only shrinks.
 TIED = []
