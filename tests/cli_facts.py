@@ -26,7 +26,7 @@ CLEAN = {name: value for name, value in os.environ.items()
          if not name.startswith(("FLYBALL_", "XDG_", "NO_COLOR", "CUDA_", "HIP_", "ROCR_"))}
 CLEAN |= {"HOME": str(HOME), "USER": USER, "LOGNAME": USER, "FLYBALL_EMULATOR_STATE": str(HOME / "state"),
           "FLYBALL_EMULATOR": "gpus=2,model=a40", "FLYBALL_RUNTIME_DIR": str(HOME / "knobs"), "XDG_RUNTIME_DIR": str(HOME / "runtime"),
-          "FLYBALL_KNOB_COMMANDS": str(HOME / "commands.toml"), "FLYBALL_KNOB_DAEMON": "http://10.1.2.3:4938"}
+          "FLYBALL_KNOB_DAEMON": "http://10.1.2.3:4938"}
 EMULATED = ["--nvml", str(LIBRARY), "--sysfs-root", str(HOME)]
 HOME.mkdir()
 (HOME / "runtime").mkdir(mode=0o700)
@@ -34,7 +34,6 @@ ZONE = HOME / "sys/class/powercap/intel-rapl:0"
 ZONE.mkdir(parents=True)
 for file, content in (("name", "package-0"), ("energy_uj", "1234567"), ("max_energy_range_uj", "262143328850")):
     (ZONE / file).write_text(content + "\n")
-(HOME / "commands.toml").write_text('[set_power_limit]\ncommands = ["sudo -u carol limit {gpu_id} {power_limit_w}"]\n')
 
 
 def flyball(*arguments, **options):
@@ -67,7 +66,7 @@ def test_facts_describe_the_machine():
     tap.equal(facts["domains"], [{"through": "powercap", "name": "intel-rapl:0 package-0", "range_uj": 262143328850,
                                   "readable": True}])
     tap.equal((cpu["pseudonym"], cpu["energy_modulus_uj"]), ("cpu-0", 262143328911))
-    tap.equal({way["name"]: way["named"] for way in facts["ways"]}, {"driver": False, "commands": True, "daemon": True})
+    tap.equal({way["name"]: way["named"] for way in facts["ways"]}, {"driver": False, "daemon": True})
     tap.equal(facts["machine"]["knob_files"], "named by a variable" if (HOME / "knobs").exists() else "none")
 
 
@@ -105,7 +104,7 @@ def test_all_that_is_written_is_shown():
 def test_nothing_personal_is_written():
     live = rows(*EMULATED)
     result, _ = record("personal.facts")
-    secrets = {USER, str(HOME), HOME.parent.name, socket.gethostname(), "10.1.2.3", "sudo -u", "commands.toml"}
+    secrets = {USER, str(HOME), HOME.parent.name, socket.gethostname(), "10.1.2.3"}
     secrets |= {row["uuid"] for row in live if row["kind"] == "GPU"} | {row["pci"] for row in live if row["pci"]}
     for text in ((HOME / "personal.facts").read_text(), result.stdout):
         for secret in secrets:

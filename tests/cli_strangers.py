@@ -18,7 +18,8 @@ import node_machine
 import tap
 from power_machine import (CLEAN, DEFAULT_W, DRIVER, FLYBALL, HOME, KNOBS, NOBODY, SLEEPER, WHERE, emulator, entries, guard_of,
                            kill_both, kill_program, left_behind, limits, machine, power, wait_for)
-from ways_machine import site_commands
+from standin_daemon import Daemon
+from ways_machine import at, daemon, gpu_rows
 
 OTHER = 65533
 
@@ -89,16 +90,17 @@ def users_leftover(environment):
 
 
 def test_a_users_killed_session():
-    """By the driver where it lets users, by the site's commands, also where root has none of them."""
-    for settings, ways in (([], dict), (["--any-user=no"], site_commands)):
-        with shared_machine(*settings):
-            users_leftover(ways())
+    """By the driver where it lets users, by the daemon of the entry, also where root knows of none."""
+    for settings in ([], ["--any-user=no"]):
+        with shared_machine(*settings), daemon() as running:
+            ways = at(running) if settings else {}
+            users_leftover(ways)
             tap.contains(power("get").stdout, "run 'sudo flyball power restore', and remove it only if it stands after that")
             result = restored(0, "restored")
             tap.equal((limits(), entries()), ([DEFAULT_W], []))
             tap.contains(result.stderr, f"left at 150 W by a killed program of user {NOBODY}, is 400 W again")
             # The next start of any command of root's does too.
-            users_leftover(ways())
+            users_leftover(ways)
             result = subprocess.run([FLYBALL, "run", *WHERE, "--", "true"], env=CLEAN, cwd=HOME, capture_output=True, text=True, check=False)
             tap.equal((result.returncode, limits(), entries()), (0, [DEFAULT_W], []), result.stderr)
 
@@ -147,14 +149,14 @@ def test_never_its_numbers():
 
 
 def test_who_may_not_turn_turns_nothing():
-    """Neither by the limit that root set, nor by commands of the forger's own."""
-    with shared_machine("--any-user=no"):
-        own = HOME / "own.toml"
-        own.write_text('[set_power_limit]\ncommands = ["true {gpu_uuid} {power_limit_w}"]\n[reset_gpu_locked_clocks]\ncommands = ["false"]\n')
-        os.chown(own, NOBODY, NOBODY)
+    """Neither by the limit that root set, nor by a daemon of the forger's own that only says it does."""
+    with shared_machine("--any-user=no"), Daemon(str(HOME / "own.sock"), gpu_rows(), lambda *values: None) as own:
         emulator("set", "--limit-w", 250)
-        for turns, head in ((["power_limit_mw 100000 250000 250000"], ""), (["power_limit_mw 400000 250000 250000 commands"], f"commands {own}\n"),
-                            (["clock_ceiling_mhz 0 1200 1200"], ""), (["clock_ceiling_mhz 0 1200 1200 commands"], f"commands {own}\n")):
+        for turns, head, mood in ((["power_limit_mw 100000 250000 250000"], "", None),
+                                  (["power_limit_mw 400000 250000 250000 daemon"], f"daemon {own.address}\n", None),
+                                  (["clock_ceiling_mhz 0 1200 1200"], "", None),
+                                  (["clock_ceiling_mhz 0 1200 1200 daemon"], f"daemon {own.address}\n", "500:POST")):
+            own.mood = mood
             forge(*turns, head=head)
             result = restored(77, "not believed")
             tap.contains(result.stderr, "sudo flyball power reset -i 0")
@@ -288,16 +290,11 @@ def test_a_held_lock_before_a_users_leftover():
 
 
 def test_who_never_answers():
-    """A user's command that never ends delays root by some seconds, once."""
-    with shared_machine("--any-user=no"):
-        slow = HOME / "slow"
-        slow.write_text("#!/bin/sh\nexec sleep 60\n")
-        slow.chmod(0o755)
-        own = HOME / "own.toml"
-        own.write_text(f"[set_power_limit]\ncommands = [\"'{slow}'\"]\ntimeout_s = 60\n")
-        os.chown(own, NOBODY, NOBODY)
+    """A user's daemon that never answers delays root by some seconds, once."""
+    with shared_machine("--any-user=no"), daemon() as running:
+        running.mood = "hang"
         emulator("set", "--limit-w", 250)
-        forge("power_limit_mw 100000 250000 250000 commands", head=f"commands {own}\n")
+        forge("power_limit_mw 100000 250000 250000 daemon", head=f"daemon {running.address}\n")
         with tap.Program([FLYBALL, "power", "restore", *WHERE], env=CLEAN, cwd=HOME, stdout=subprocess.DEVNULL,
                          stderr=subprocess.PIPE, text=True) as process:
             # Not to wait that long: the user ends what asks him.
@@ -342,27 +339,22 @@ def test_roots_own_lock_is_respected():
 
 
 def test_a_helper_gets_nothing_of_roots():
-    """The process that asks on behalf of a user has his environment, his groups and no file of root's."""
-    with shared_machine("--any-user=no"):
-        told = HOME / "told"
-        told.touch()
-        told.chmod(0o666)
-        look = HOME / "look"
-        look.write_text(f"#!/bin/sh\n{{ id -u; id -G; env; ls -l /proc/self/fd; }} >'{told}' 2>&1\nexit 1\n")
-        look.chmod(0o755)
-        own = HOME / "own.toml"
-        own.write_text(f"[set_power_limit]\ncommands = [\"'{look}'\"]\n")
-        os.chown(own, NOBODY, NOBODY)
+    """The process that asks on behalf of a user has his groups and no file of root's."""
+    with shared_machine("--any-user=no"), daemon() as running:
+        running.mood = "hang"  # so that the process can be looked at
         emulator("set", "--limit-w", 250)
-        forge("power_limit_mw 100000 250000 250000 commands", head=f"commands {own}\n")
+        forge("power_limit_mw 100000 250000 250000 daemon", head=f"daemon {running.address}\n")
         with tempfile.TemporaryFile(dir=HOME) as file:
             os.set_inheritable(file.fileno(), True)
-            result = power("restore", environment={"FLYBALL_TOKEN": "geheim", "SECRET": "geheim"}, pass_fds=[file.fileno()])
-        tap.equal((result.returncode, limits()), (77, [250]))
-        text = told.read_text()
-        tap.equal(text.splitlines()[0], str(NOBODY))
-        tap.equal(("geheim" in text, " 0" in text.splitlines()[1], str(HOME) in text.split("total")[1].replace(str(told), "")),
-                  (False, False, False), text)
+            with tap.Program([FLYBALL, "power", "restore", *WHERE], env=CLEAN, cwd=HOME, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, pass_fds=[file.fileno()]) as process:
+                wait_for(lambda: running.requests, "the daemon is asked on the user's behalf")
+                helper = next(path.parent for path in helpers(process.pid) if b"behalf" in path.read_bytes())
+                status = dict(line.split(":", 1) for line in (helper / "status").read_text().splitlines())
+                tap.equal((set(status["Uid"].split()), "0" in status["Groups"].split(), "0" in status["Gid"].split()), ({str(NOBODY)}, False, False))
+                tap.equal([os.readlink(path) for path in (helper / "fd").iterdir() if os.readlink(path).startswith(str(HOME))], [])
+                process.wait(tap.PATIENCE_S)
+        tap.equal((process.returncode, limits()), (77, [250]))
         clean_up()
 
 

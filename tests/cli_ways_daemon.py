@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turning knobs without root through the public daemon, and back again through it; a stand-in answers for it.
+"""Turning knobs without root: through a daemon, for which a stand-in answers, and back again through it.
 
 usage: cli_ways_daemon.py FLYBALL SOURCE_ROOT
 """
@@ -7,11 +7,50 @@ usage: cli_ways_daemon.py FLYBALL SOURCE_ROOT
 import json
 import os
 import signal
+import subprocess
 import time
 
 import tap
-from power_machine import DEFAULT_W, EMULATOR, HOME, SANITIZED, emulator, ended, entries, guard_of, limits, rows_of, wait_for
+from power_machine import CLEAN, DEFAULT_W, EMULATOR, HOME, SANITIZED, command, emulator, ended, entries, guard_of, limits, rows_of, wait_for
 from ways_machine import ROOT, USER, at, both_killed, daemon, journal, killed_and_back, locked_machine, power, start, tune
+
+
+def test_no_way():
+    """Everything else works, and it is said once what is off, with the command that would do it."""
+    with locked_machine():
+        result = power("set", 150, "--", "sh", "-c", "echo started; exit 4")
+        tap.equal((result.returncode, result.stdout, limits()), (4, "started\n", [DEFAULT_W] * 2))
+        tap.equal(result.stderr.count("sudo flyball power set 150 -i 0,1"), 1, result.stderr)
+        tap.equal({row["may_be_set"] for row in rows_of(power("get", "--format", "json"))}, {"unlikely"})
+
+
+def test_commands_are_refused():
+    """Commands of the site's in place of a daemon: nothing is set, and no program is kept from running."""
+    with locked_machine(gpus=1), daemon() as running:
+        ways = {**at(running), "FLYBALL_KNOB_COMMANDS": "/etc/flyball/commands.toml"}
+        result = power("set", 150, environment=ways)
+        tap.equal((result.returncode, limits(), running.requests), (78, [DEFAULT_W], []), result.stderr)
+        tap.contains(result.stderr, "have flyballd run, which does it, and unset the variable")
+        result = power("set", 150, "--", "sh", "-c", "exit 5", environment=ways)
+        tap.equal((result.returncode, limits()), (5, [DEFAULT_W]), result.stderr)
+        tap.contains(result.stderr, "FLYBALL_KNOB_COMMANDS names '/etc/flyball/commands.toml'")
+        tap.equal(power("set", 150, "--require", "--", "true", environment={**ways, "FLYBALL_KNOB_COMMANDS": ""}).returncode, 0)
+
+
+def test_whom_the_driver_lets():
+    if not ROOT:
+        raise tap.Skip("only root is let by the driver")
+    with locked_machine(gpus=1), daemon() as running:
+        result = subprocess.run(command("set", 150, "--require", "--", "true"), env={**CLEAN, **at(running)}, capture_output=True, text=True, check=False)
+        tap.equal((result.returncode, running.requests), (0, []), result.stderr)
+
+
+def test_disabled():
+    with locked_machine(gpus=1), daemon() as running:
+        ways = {**at(running), "FLYBALL_DISABLE": "1"}
+        tap.equal(power("set", 150, environment=ways).returncode, 0)
+        tap.equal(power("set", 150, "--", "sh", "-c", "exit 5", environment=ways).returncode, 5)
+        tap.equal((limits(), running.requests), ([DEFAULT_W], []))
 
 
 def test_daemon():
@@ -23,6 +62,9 @@ def test_daemon():
             tap.equal([gpu["limit_w"] for gpu in json.loads(result.stdout)["gpus"]], [150, 150])
             tap.equal(limits(), [DEFAULT_W] * 2)
             tap.contains(result.stderr, f"by the daemon at '{running.address}'")
+            rows = rows_of(power("get", "--format", "json", environment=at(running)))
+            tap.equal({row["may_be_set"] for row in rows}, {"likely"})
+            tap.contains(rows[0]["why_not"], f"the daemon at '{running.address}'")
             posts = [request for request in running.requests if request.startswith("POST")]
             tap.equal(posts[0], "POST /gpu/set_power_limit?gpu_ids=3&block=true&power_limit_mw=150000")
             tap.equal(len(posts), 4)

@@ -80,6 +80,7 @@ def test_words():
 def test_configuration():
     path = node_machine.CONFIG
     refused(f"{path}:2: bad value '0' of 'watch.poll': expected a number from 0.01 to 60", "[watch]\npoll = 0\n")
+    refused(f"{path}:2: 'lease.commands' is not supported: flyballd turns knobs through the driver itself", "[lease]\ncommands = /etc/flyball/overrides.toml\n")
     refused(f"{path}:2: there is no key 'watch.pol' (did you mean 'watch.poll'?)", "[watch]\npol = 1\n")
     refused(f"{path}:3: 'watch.poll' is set in line 2 already", "[watch]\npoll = 1\npoll = 2\n")
     refused(f"{path}:1: there is no section 'wach'", "[wach]\n")

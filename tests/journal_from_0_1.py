@@ -5,15 +5,13 @@ usage: journal_from_0_1.py FLYBALL SOURCE_ROOT
 """
 
 import json
-import os
 import pathlib
 import re
 import subprocess
 import sys
 
 import tap
-from power_machine import CLEAN, DEFAULT_W, FLYBALL, HOME, KNOBS, WHERE, emulator, entries, limits, machine, power
-from ways_machine import site_commands
+from power_machine import CLEAN, DEFAULT_W, FLYBALL, KNOBS, WHERE, emulator, entries, limits, machine, power
 
 FILES = pathlib.Path(sys.argv[2]) / "tests/from_0_1/journal"
 
@@ -27,17 +25,15 @@ def uuid():
     return next(row["uuid"] for row in json.loads(result.stdout)["rows"] if row["kind"] == "GPU")
 
 
-def lay(name, commands="", boot="", owner=None):
-    """The file as it was, but of this boot, this GPU and this site's commands."""
+def lay(name, boot=""):
+    """The file as it was, but of this boot and this GPU."""
     text = (FILES / name).read_text()
     gpu = uuid()
     path = KNOBS / f"{gpu}{pathlib.Path(name).suffix}"
     boot = boot or pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    for key, value in (("boot", boot), ("gpu", gpu), ("commands", commands)):
+    for key, value in (("boot", boot), ("gpu", gpu)):
         text = re.sub(f"^{key} .*$", f"{key} {value}", text, flags=re.MULTILINE)
     path.write_text(text)
-    if owner is not None:
-        os.chown(path, owner, owner)
 
 
 def test_a_limit():
@@ -63,19 +59,6 @@ def test_set_to_stay():
         tap.equal((power("restore").returncode, limits(), entries()), (0, [250], ["kept"]))
         result = power("restore", "--kept")
         tap.equal((result.returncode, limits(), entries()), (0, [DEFAULT_W], []), result.stderr)
-
-
-def test_by_commands():
-    """By the way that the entry names, where the driver would refuse."""
-    HOME.chmod(0o755)
-    with machine("--any-user=no", gpus=1):
-        commands = site_commands()["FLYBALL_KNOB_COMMANDS"]
-        emulator("set", "--limit-w", 150)
-        # Root needs no other way than the driver.
-        lay("by_commands.turned", commands, owner=65534 if os.geteuid() == 0 else None)
-        result = power("restore")
-        tap.equal((result.returncode, limits(), entries()), (0, [DEFAULT_W], []), result.stderr)
-        tap.contains((HOME / "log").read_text(), "0 400")
 
 
 def test_a_ceiling():

@@ -39,7 +39,8 @@ static void test_text(void **state)
         HEAD "turn power_limit_mw 1 2 3 \nend\n",
         HEAD "daemon \nturn power_limit_mw 1 2 3 daemon\nend\n",
         HEAD "driver /x\nturn power_limit_mw 1 2 3\nend\n",
-        HEAD "daemon /x\ncommands /y\nend\n",
+        HEAD "daemon /x\ndaemon /y\nend\n",
+        HEAD "turn power_limit_mw 1 2 3 commands\nend\n",
         HEAD "turn power_limit_mw 1 2 -3\nend\n",
         HEAD "turn power_limit_mw 1 2 3.5\nend\n",
         HEAD "turn power_limit_mw 1 2 4294967296\nend\n",
@@ -76,7 +77,7 @@ static void test_text(void **state)
     entry.turns[entry.turn_count++] = (struct turn)TURN(QUANTITY_PERSISTENCE, 0, 0, 1, WAY_DRIVER);
     entry.turns[entry.turn_count++] =
         (struct turn)TURN(QUANTITY_POWER_LIMIT, 400000, 300000, 250000, WAY_DAEMON);
-    snprintf(entry.places[WAY_DAEMON], SITE_PLACE_MAX, "/run/a daemon");
+    snprintf(entry.daemon, SITE_PLACE_MAX, "/run/a daemon");
     entry.turns[entry.turn_count++] = (struct turn)TURN(QUANTITY_CLOCK_CEILING, 0, 0, 1200, WAY_DRIVER);
     journal_format(&entry, text);
     check_contains(text, "\nturn clock_ceiling_mhz 0 0 1200\n");
@@ -87,7 +88,7 @@ static void test_text(void **state)
     assert_int_equal(again.start_ticks, entry.start_ticks);
     assert_int_equal(again.turn_count, 3);
     assert_memory_equal(again.turns, entry.turns, sizeof entry.turns);
-    assert_memory_equal(again.places, entry.places, sizeof entry.places);
+    assert_string_equal(again.daemon, entry.daemon);
     /* Cut short anywhere it is none. */
     for (size_t length = strlen(text); length-- > 0;) {
         text[length] = '\0';

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Emulated GPUs whose driver lets root alone set anything, a site's ways of turning them, and a user: sys.argv[1] is the program."""
+"""Emulated GPUs whose driver lets root alone set anything, a daemon that turns them, and a user: sys.argv[1] is the program."""
 
 import contextlib
 import json
@@ -16,7 +16,6 @@ from standin_daemon import Daemon
 
 ROOT = os.geteuid() == 0
 USER = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if ROOT else {}
-COMMANDS = HOME / "commands.toml"
 
 
 def power(*arguments, environment=None, **keywords):
@@ -38,30 +37,6 @@ def locked_machine(*settings, gpus=2):
         raise tap.Skip("another user cannot run the program from here")
     with reach.runtime_of(RUNTIME, NOBODY), machine("--any-user=no", *settings, gpus=gpus):
         yield
-
-
-def script(text):
-    """A program of the site's."""
-    path = HOME / "site"
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o755)
-    return path
-
-
-def commands_file(text, mode=0o644):
-    COMMANDS.write_text(text)
-    COMMANDS.chmod(mode)
-    return {"FLYBALL_KNOB_COMMANDS": str(COMMANDS)}
-
-
-def site_commands(before="", after=""):
-    """A file whose command sets the limit as sudo would, and keeps a record."""
-    log = HOME / "log"
-    log.unlink(missing_ok=True)
-    log.touch()
-    log.chmod(0o666)
-    path = script(f"echo \"$*\" >>{log}\n{before}\n'{EMULATOR}' set --gpu \"$1\" --limit-w \"$2\"\n{after}")
-    return commands_file(f"[set_power_limit]\ncommands = [\"'{path}' {{gpu_id}} {{power_limit_w}} {{gpu_uuid}}\"]\n")
 
 
 def gpu_rows():

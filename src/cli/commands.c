@@ -129,11 +129,10 @@ static const struct cli_variable variables[] = {
     {"FLYBALL_JOB_REQUEST",
      "Set by 'flyball run --job' for what it runs: by which a session inside takes up the same trial."},
     {"FLYBALL_KNOB_COMMANDS",
-     "File of a site's commands that set power limits for users whom the driver does not "
-     "let; /etc/flyball/commands.toml, where it is, unless set."},
+     "Not supported: while it is set, no knob is turned; flyballd sets limits for users."},
     {"FLYBALL_KNOB_DAEMON",
      "Address (unix:PATH, http://HOST:PORT, https://HOST:PORT) of flyballd, or of Zeus's daemon, that sets "
-     "power limits for them; "
+     "power limits for users whom the driver does not let; "
      "ZEUSD_SOCK_PATH, ZEUSD_HOST_PORT, /run/flyballd/flyballd.sock, or /run/zeusd/zeusd.sock, where it is, "
      "unless set."},
     {"FLYBALL_KNOB_DAEMON_USER",

@@ -6,21 +6,176 @@
  */
 #include "knob/behalf.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <pwd.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/harmless.h"
 #include "base/number.h"
 #include "knob/guard.h"
 #include "knob/guard_private.h"
-#include "knob/way/command_run.h"
+
+/* ---- a program, run for a limited time ---- */
+
+enum { LOOK_MS = 10, CHUNK = 1024, OUTPUT_MAX = 1024 };
+static const double kill_s = 1; /* time for a killed process to be gone */
+
+struct program_end {
+    int spawn_errno; /* it could not be started */
+    bool ended;      /* within the time */
+    int status;      /* exit status, or 128 plus its signal */
+    char output[OUTPUT_MAX];
+};
+
+struct running {
+    pid_t pid;
+    int process; /* readable when the program ends; -1: unavailable */
+    int output;
+    struct program_end *end;
+    size_t length;
+};
+
+static int spawn_with(char *const *words, int output, posix_spawn_file_actions_t *files,
+                      posix_spawnattr_t *attributes, pid_t *out_pid)
+{
+    sigset_t none, all;
+
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(files, output, STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(files, output, STDERR_FILENO);
+#ifdef __GLIBC__
+    posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
+#endif
+    posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &all);
+    return posix_spawnp(out_pid, words[0], files, attributes, words, environ);
+}
+
+/* Returns 0 or errno. */
+static int spawn(char *const *words, int output, pid_t *out_pid)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    int cause = posix_spawn_file_actions_init(&files);
+
+    if (cause != 0)
+        return cause;
+    cause = posix_spawnattr_init(&attributes);
+    if (cause == 0) {
+        cause = spawn_with(words, output, &files, &attributes, out_pid);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return cause;
+}
+
+/* Reads what is available now; drops what does not fit. */
+static void take_output(struct running *running)
+{
+    char chunk[CHUNK];
+    ssize_t more;
+
+    while (running->output >= 0 && (more = read(running->output, chunk, sizeof chunk)) != 0) {
+        size_t room = OUTPUT_MAX - 1 - running->length;
+
+        if (more < 0 && errno == EINTR)
+            continue;
+        if (more < 0)
+            return;
+        memcpy(running->end->output + running->length, chunk, (size_t)more < room ? (size_t)more : room);
+        running->length += (size_t)more < room ? (size_t)more : room;
+    }
+    if (running->output >= 0)
+        close(running->output);
+    running->output = -1;
+}
+
+/*
+ * Returns whether it has ended. A status that another part of the process took is unknown; the
+ * caller checks the knob in any case.
+ */
+static bool has_ended(struct running *running)
+{
+    int status = 0;
+    pid_t waited = waitpid(running->pid, &status, WNOHANG);
+
+    if (waited == 0 || (waited < 0 && errno == EINTR))
+        return false;
+    running->end->ended = true;
+    if (waited == running->pid)
+        running->end->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return true;
+}
+
+/* Listens until the program ends, without waiting for children that hold its output. */
+static bool attend(struct running *running, double time_s)
+{
+    struct mono_time until = mono_after_s(mono_now(), time_s);
+
+    while (!has_ended(running)) {
+        struct pollfd wanted[] = {{.fd = running->process, .events = POLLIN},
+                                  {.fd = running->output, .events = POLLIN}};
+        double left_s = mono_elapsed_s(mono_now(), until);
+
+        if (left_s <= 0)
+            return false;
+        poll(wanted, 2, running->process < 0 || left_s * 1e3 < LOOK_MS ? LOOK_MS : (int)(left_s * 1e3));
+        take_output(running);
+    }
+    take_output(running);
+    return true;
+}
+
+/*
+ * Runs a program in a session of its own, with no input and no file of this process, and keeps both of its
+ * outputs, up to a length. If another part of this process waits for all children, the status is lost: 0 is
+ * assumed then. A program that takes longer is killed with its session.
+ */
+static void run_program(char *const *words, double timeout_s, struct program_end *out_end)
+{
+    struct running running = {.process = -1, .end = out_end};
+    int ends[2];
+
+    memset(out_end, 0, sizeof *out_end);
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        out_end->spawn_errno = errno;
+        return;
+    }
+    out_end->spawn_errno = spawn(words, ends[1], &running.pid);
+    close(ends[1]);
+    running.output = ends[0];
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    if (out_end->spawn_errno == 0) {
+        running.process = (int)syscall(SYS_pidfd_open, running.pid, 0);
+        if (!attend(&running, timeout_s)) {
+            kill(-running.pid, SIGKILL);
+            attend(&running, kill_s);
+            out_end->ended = false;
+        }
+    }
+    if (running.process >= 0)
+        close(running.process);
+    if (running.output >= 0)
+        close(running.output);
+}
+
+/* ---- root's side ---- */
 
 enum { ARGUMENTS = 8, NUMBER_MAX = 24, JOIN_SESSION_KEYRING = 1, NO_GROUP = 65534, PASSWD_BYTES = 8192 };
 static const double patience_s = 10, short_patience_s = 1;
@@ -63,13 +218,13 @@ int behalf_run(const struct behalf *behalf, enum behalf_task task, const struct 
                      pci,
                      text,
                      NULL};
-    struct command_end end;
+    struct program_end end;
 
     guard_program(behalf->guard_path, path);
     snprintf(uid, sizeof uid, "%lld", (long long)behalf->uid);
     snprintf(pci, sizeof pci, "%s", behalf->pci != NULL ? behalf->pci : "");
     journal_format(entry, text);
-    command_run(words, atomic_load(&was_silent) ? short_patience_s : patience_s, &end);
+    run_program(words, atomic_load(&was_silent) ? short_patience_s : patience_s, &end);
     free(nvml_path);
     free(amdsmi_path);
     tidy(end.output);
@@ -85,6 +240,8 @@ int behalf_run(const struct behalf *behalf, enum behalf_task task, const struct 
     return error_set(out_error, code_of(end.status), "%.300s",
                      end.output[0] != '\0' ? end.output : "a process of that user failed without a word");
 }
+
+/* ---- the user's side ---- */
 
 /* Takes the groups that the user has when logging in; an unknown user has none. */
 static int take_groups(uid_t uid)
@@ -120,17 +277,7 @@ static int become(uid_t uid, struct fly_error *out_error)
     return 0;
 }
 
-static void site_of(const struct journal_entry *entry, struct site *out_site)
-{
-    const struct site_options places = {
-        .commands = entry->places[WAY_COMMANDS][0] != '\0' ? entry->places[WAY_COMMANDS] : NULL,
-        .daemon = entry->places[WAY_DAEMON][0] != '\0' ? entry->places[WAY_DAEMON] : NULL,
-    };
-
-    site_init(&places, out_site);
-}
-
-static int put_back(struct journal_entry *entry, const struct device *device, struct site *site,
+static int put_back(struct journal_entry *entry, const struct device *device, const struct site *site,
                     struct fly_error *out_error)
 {
     int code = 0;
@@ -148,7 +295,7 @@ static int put_back(struct journal_entry *entry, const struct device *device, st
 }
 
 /* Sets the limit that is in force, by the first way that accepts it. */
-static int ask(const struct device *device, struct site *site, struct fly_error *out_error)
+static int ask(const struct device *device, const struct site *site, struct fly_error *out_error)
 {
     struct setting limit;
     struct way_result result;
@@ -179,10 +326,9 @@ static int act(const char *task, const char *nvml_path, const char *amdsmi_path,
     place = device_list_find(&list, DEVICE_GPU, entry.uuid);
     if (place >= list.count)
         return error_set(out_error, FLY_EUNSUPPORTED, "that user does not see the GPU '%s'", entry.uuid);
-    site_of(&entry, &site);
+    site_init(entry.daemon[0] != '\0' ? entry.daemon : NULL, &site);
     code = strcmp(task, "ask") == 0 ? ask(&list.devices[place], &site, out_error)
                                     : put_back(&entry, &list.devices[place], &site, out_error);
-    site_deinit(&site);
     device_list_close(&list);
     return code;
 }

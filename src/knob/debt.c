@@ -42,10 +42,8 @@ int debt_keep(const char *directory, const struct journal_entry *from, const str
         entry.turn_count = 0;
         entry.date_s = (int64_t)time(NULL);
     }
-    for (int way = 0; way < WAY_COUNT; way++) {
-        if (from->places[way][0] != '\0')
-            memcpy(entry.places[way], from->places[way], SITE_PLACE_MAX);
-    }
+    if (from->daemon[0] != '\0')
+        memcpy(entry.daemon, from->daemon, SITE_PLACE_MAX);
     place = place_of(&entry, turn->quantity);
     if (place == TURNS_MAX)
         return 0; /* there are no more knobs than that */

@@ -191,19 +191,16 @@ static int spawn_guard(const struct guard_options *options, const char *path, in
     char session[NUMBER_MAX], program[] = GUARD_PROGRAM, protocol[] = GUARD_PROTOCOL;
     char *nvml_path = absolute(options->nvml_path), *amdsmi_path = absolute(options->amdsmi_path);
     char *directory = strdup(options->directory);
-    char *commands = strdup(options->site->places[WAY_COMMANDS]);
-    char *daemon = strdup(options->site->places[WAY_DAEMON]);
-    char *arguments[] = {program,     protocol, session, directory, nvml_path,
-                         amdsmi_path, commands, daemon,  NULL};
+    char *daemon = strdup(options->site->daemon);
+    char *arguments[] = {program, protocol, session, directory, nvml_path, amdsmi_path, daemon, NULL};
     int cause = ENOMEM;
 
     snprintf(session, sizeof session, "%lld", (long long)getpid());
-    if (nvml_path != NULL && amdsmi_path != NULL && directory != NULL && commands != NULL && daemon != NULL)
+    if (nvml_path != NULL && amdsmi_path != NULL && directory != NULL && daemon != NULL)
         cause = spawn(path, arguments, socket);
     free(nvml_path);
     free(amdsmi_path);
     free(directory);
-    free(commands);
     free(daemon);
     return cause;
 }

@@ -74,8 +74,7 @@ static struct knob_options repair_options(const struct guarding *guarding)
     return (struct knob_options){.runtime_directory = guarding->directory,
                                  .nvml_path = guarding->nvml_path,
                                  .amdsmi_path = guarding->amdsmi_path,
-                                 .commands = guarding->site.places[WAY_COMMANDS],
-                                 .daemon = guarding->site.places[WAY_DAEMON],
+                                 .daemon = guarding->site.daemon,
                                  .program = GUARD_PROGRAM};
 }
 
@@ -138,7 +137,6 @@ int guard_main(int argc, char **argv)
         return fly_error_exit_status(code);
     guarding_attend(&guarding);
     settle(&guarding);
-    site_deinit(&guarding.site);
     device_list_close(&guarding.list);
     return 0;
 }

@@ -12,7 +12,7 @@
  * whole. Both must be of one build: the first word on the guard's command line names the
  * protocol.
  */
-#define GUARD_PROTOCOL "7"
+#define GUARD_PROTOCOL "8"
 enum { GUARD_SOCKET = 3 }; /* the guard's end */
 enum { GUARD_PATH_MAX = 512 };
 

@@ -21,9 +21,9 @@
 #include "knob/guard_private.h"
 #include "knob/journal.h"
 
-enum { ARGUMENTS = 8 };
+enum { ARGUMENTS = 7 };
 enum { LOOK_MS = 100, TRIES = 100, TRY_NS = 100000000, OPEN_LOOKS = 8 };
-/* For how long it tries under the lock: longer while a command may still be running. */
+/* For how long it tries under the lock: longer while a daemon may still do what it was asked. */
 static const double patience_s = 2, open_patience_s = 10;
 
 /* Leaves the process that started it, which must not have the guard among its children. */
@@ -318,7 +318,7 @@ int guarding_begin(int argc, char **argv, struct guarding *out_guarding)
         return FLY_EUSAGE;
     out_guarding->session = (pid_t)session;
     out_guarding->directory = argv[3];
-    site_init(&(struct site_options){.commands = argv[6], .daemon = argv[7]}, &out_guarding->site);
+    site_init(argv[6], &out_guarding->site);
     detach();
     cgroup_leave("/proc");
     resist_oom();

@@ -31,13 +31,13 @@
  *
  * pid and start time (in ticks since the boot) distinguish a process from a later one with the
  * same pid. A turn is the previous, the earlier and our value, and the way by which it was made:
- * none for the driver; a ceiling of 0 MHz is none. Places of other ways come before the turns. A
+ * none for the driver; a ceiling of 0 MHz is none. The daemon's place comes before the turns. A
  * file is not believed if it belongs to a user other than root and this one, or has several
  * names: otherwise anyone who may write there could make root set any value.
  *
  * Different versions run side by side. The first versions take a file with a turn that they do not
  * know for damaged and move it aside. So the kinds in their files never change: the quantities
- * power_limit_mw, clock_ceiling_mhz and persistence_mode, by the ways driver, commands and daemon.
+ * power_limit_mw, clock_ceiling_mhz and persistence_mode, by the ways driver and daemon.
  * All other turns go into the second file, which those versions do not list. It begins with
  * "flyball-journal 2", and a set of workload profiles in it is a hexadecimal number, bit N of which is
  * profile N:
@@ -76,8 +76,8 @@ struct journal_entry {
     pid_t pid;
     uint64_t start_ticks;
     char program[JOURNAL_PROGRAM_MAX];
-    int64_t date_s;                         /* since 1970 */
-    char places[WAY_COUNT][SITE_PLACE_MAX]; /* as in struct site; "" if no turn needs it */
+    int64_t date_s;              /* since 1970 */
+    char daemon[SITE_PLACE_MAX]; /* as in struct site; "" if no turn needs it */
     size_t turn_count;
     struct turn turns[TURNS_MAX]; /* in the order in which they were made */
 };

@@ -66,10 +66,8 @@ size_t journal_format(const struct journal_entry *entry, char text[JOURNAL_TEXT_
     append(text, &length, "%s %d\ngpu %s\nboot %s\nby %lld %llu %s\ndate %lld\n", first_word,
            version_of(entry), entry->uuid, entry->boot, (long long)entry->pid,
            (unsigned long long)entry->start_ticks, entry->program, (long long)entry->date_s);
-    for (int way = 0; way < WAY_COUNT; way++) {
-        if (entry->places[way][0] != '\0')
-            append(text, &length, "%s %s\n", way_name((enum way)way), entry->places[way]);
-    }
+    if (entry->daemon[0] != '\0')
+        append(text, &length, "%s %s\n", way_name(WAY_DAEMON), entry->daemon);
     for (size_t i = 0; i < entry->turn_count; i++) {
         const struct turn *turn = &entry->turns[i];
 
@@ -152,10 +150,10 @@ static bool take_way(struct reader *reader, enum way *out_way)
     return true;
 }
 
-/* Reads the place of a way, if the next line states it. */
-static bool take_place(struct reader *reader, enum way way, char place[SITE_PLACE_MAX])
+/* Reads the daemon's place, if the next line states it. */
+static bool take_daemon(struct reader *reader, char place[SITE_PLACE_MAX])
 {
-    const char *name = way_name(way);
+    const char *name = way_name(WAY_DAEMON);
     size_t length = strlen(name);
 
     if (strncmp(reader->rest, name, length) != 0 || reader->rest[length] != ' ')
@@ -239,12 +237,8 @@ static int parse_version(struct reader *reader)
 
 static bool parse(struct reader *reader, int version, struct journal_entry *entry)
 {
-    if (!parse_head(reader, entry))
+    if (!parse_head(reader, entry) || !take_daemon(reader, entry->daemon))
         return false;
-    for (int way = WAY_DRIVER + 1; way < WAY_COUNT; way++) {
-        if (!take_place(reader, (enum way)way, entry->places[way]))
-            return false;
-    }
     while (strncmp(reader->rest, "turn ", strlen("turn ")) == 0) {
         if (entry->turn_count == TURNS_MAX || !next_line(reader, "turn") ||
             !take_turn(reader, version, &entry->turns[entry->turn_count]) ||

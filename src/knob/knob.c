@@ -73,10 +73,8 @@ static void adopt_file(const struct knob *knob, struct knob_gpu *gpu, enum journ
     if (journal_read(knob->directory, kind, gpu->device->info.uuid, &kept, NULL) < 0 ||
         !journal_is_of_this_boot(&kept))
         return;
-    for (int way = 0; way < WAY_COUNT; way++) {
-        if (kept.places[way][0] != '\0')
-            memcpy(gpu->entry.places[way], kept.places[way], SITE_PLACE_MAX);
-    }
+    if (kept.daemon[0] != '\0')
+        memcpy(gpu->entry.daemon, kept.daemon, SITE_PLACE_MAX);
     for (size_t i = 0; i < kept.turn_count && gpu->entry.turn_count < TURNS_MAX; i++) {
         const struct turn *turn = &kept.turns[i];
         struct setting now;
@@ -154,7 +152,6 @@ static int start_guard(struct knob *knob, const struct knob_options *options, st
 int knob_open(const struct knob_options *options, const struct device *const *devices, size_t count,
               struct knob **out_knob, struct fly_error *out_error)
 {
-    const struct site_options places = knob_ways(options);
     struct knob *knob;
     int code;
 
@@ -165,12 +162,14 @@ int knob_open(const struct knob_options *options, const struct device *const *de
     if (knob == NULL)
         return error_no_memory(out_error);
     knob->guard.socket = -1;
-    site_init(&places, &knob->site);
+    site_init(options->daemon, &knob->site);
     knob->generation = fork_generation();
     knob->others = knob_others(options);
     knob->trusted_s = options->trusted_s;
     knob->kind = options->kept ? JOURNAL_KEPT : JOURNAL_TURNED;
-    code = runtime_directory_find(options->runtime_directory, knob->directory, out_error);
+    code = options->daemon == NULL ? site_check_environment(out_error) : 0;
+    if (code == 0)
+        code = runtime_directory_find(options->runtime_directory, knob->directory, out_error);
     if (code == 0) {
         knob->count = count;
         knob->begun = options->resumes;
@@ -238,6 +237,5 @@ void knob_close(struct knob *knob, struct knob_report *out_reports)
     }
     for (size_t i = 0; i < knob->count && out_reports != NULL; i++)
         out_reports[i] = knob->gpus[i].report;
-    site_deinit(&knob->site);
     free(knob);
 }

@@ -39,7 +39,7 @@
  * and not put back. The same holds for a ceiling on the clock, as far as the GPU shows it
  * (ceiling.h): no driver says where a ceiling is, so putting it back means lifting it.
  *
- * If the driver refuses a user, the site's other ways are tried (see site.h), once for each
+ * If the driver refuses a user, the site's daemon is asked (see site.h), once for each
  * change. What was turned by one way goes back by the same way, also by the guard and the
  * journal.
  *
@@ -66,16 +66,13 @@ struct knob_options {
         *guard_path; /* of flyball-guard; NULL: FLYBALL_GUARD, beside this program or library, or installed */
     const char *nvml_path; /* as in device_options, for the guard */
     const char *amdsmi_path;
-    const char *commands; /* as in struct site_options of site.h: ways besides the driver, */
-    const char *daemon;   /* by which users of the site turn knobs */
-    bool commands_first;  /* the commands stand in place of the driver, for the operations that they have:
-                           * what they fail at fails, and the driver is not tried */
-    const char *program;  /* this program's name for others: "flyball power"; NULL: "flyball" */
-    bool kept;            /* what is set outlives the session */
-    bool overrules;       /* others' work on a GPU keeps nobody from turning: for an operator */
-    double trusted_s;     /* for how long a look at who else uses a GPU holds for later changes; 0: each
-                           * change looks anew. knob_check renews it while changes lean on it */
-    bool impatient;       /* knob_repair does not wait for a guard that is at work */
+    const char *daemon;  /* as site_init of site.h: who turns knobs for users besides the driver */
+    const char *program; /* this program's name for others: "flyball power"; NULL: "flyball" */
+    bool kept;           /* what is set outlives the session */
+    bool overrules;      /* others' work on a GPU keeps nobody from turning: for an operator */
+    double trusted_s;    /* for how long a look at who else uses a GPU holds for later changes; 0: each
+                          * change looks anew. knob_check renews it while changes lean on it */
+    bool impatient;      /* knob_repair does not wait for a guard that is at work */
     bool resumes;   /* this program has turned the GPUs before, and its work on them goes on: those who cannot
                      * be seen are not looked for again (unseen.h) */
     bool contained; /* they are trusted not to be there; also with FLYBALL_CONTAINED=1 */

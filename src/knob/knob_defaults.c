@@ -29,12 +29,6 @@ struct turnable_options knob_others(const struct knob_options *options)
     };
 }
 
-struct site_options knob_ways(const struct knob_options *options)
-{
-    return (struct site_options){
-        .commands = options->commands, .daemon = options->daemon, .commands_first = options->commands_first};
-}
-
 const char *knob_program(const struct knob_options *options)
 {
     return or_default(options->program, "flyball");

@@ -10,9 +10,6 @@
 /* Returns what is needed to find others who use the GPUs. */
 struct turnable_options knob_others(const struct knob_options *options);
 
-/* Returns the places of the site's ways, if the options name any. */
-struct site_options knob_ways(const struct knob_options *options);
-
 /* Returns the name of this program for others. */
 const char *knob_program(const struct knob_options *options);
 

@@ -22,7 +22,8 @@ static int intend(struct knob *knob, struct knob_gpu *gpu, enum quantity quantit
     turn->earlier = *now;
     turn->ours = *value;
     turn->way = way;
-    memcpy(gpu->entry.places[way], knob->site.places[way], SITE_PLACE_MAX);
+    if (way == WAY_DAEMON)
+        memcpy(gpu->entry.daemon, knob->site.daemon, SITE_PLACE_MAX);
     /*
      * The guard first: if this is the last thing done, the guard removes the journal's entry of what
      * it knows.
@@ -47,37 +48,12 @@ static void add_refusal(const struct knob_gpu *gpu, enum quantity quantity, enum
     *is_first = way == WAY_DRIVER;
 }
 
-/* Turns the knob by a command that stands in place of the driver; whatever it fails at is its failure. */
-static int make_turn_by_command(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity,
-                                const struct setting *now, const struct setting *value,
-                                struct way_result *out_result, struct fly_error *out_error)
-{
-    struct fly_error error;
-    int code = intend(knob, gpu, quantity, now, value, WAY_COMMANDS, out_error);
-
-    if (code < 0)
-        return code;
-    code = site_set(&knob->site, WAY_COMMANDS, gpu->device, quantity, value, out_result, &error);
-    if (code == FLY_EPERM || code == FLY_EUNSUPPORTED)
-        code = FLY_EREAD;
-    if (code < 0)
-        return error_set(out_error, code, "%s", error.text);
-    gpu->report.way = WAY_COMMANDS;
-    return 0;
-}
-
 /* Turns the knob by the first way that accepts it. */
 int knob_make_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, const struct setting *now,
                    const struct setting *value, struct way_result *out_result, struct fly_error *out_error)
 {
     struct fly_error all = {.code = FLY_EPERM}, error;
-    bool is_first = true, replaced;
-    int found = site_replaces_driver(&knob->site, gpu->device, quantity, value, &replaced, out_error);
-
-    if (found < 0)
-        return found;
-    if (replaced)
-        return make_turn_by_command(knob, gpu, quantity, now, value, out_result, out_error);
+    bool is_first = true;
 
     for (int i = gpu->denied ? WAY_DRIVER + 1 : WAY_DRIVER; i < WAY_COUNT; i++) {
         enum way way = (enum way)i;

@@ -78,8 +78,8 @@ bool knob_find_foreign(struct knob *knob, struct knob_gpu *gpu);
 int knob_check_guard(struct knob *knob, struct fly_error *out_error);
 
 /*
- * Turns a knob from `now` to `value` by the first way that accepts it, or by a command that stands in place
- * of the driver. Written down and told to the guard before; the caller settles what became of it.
+ * Turns a knob from `now` to `value` by the first way that accepts it. Written down and told to the guard
+ * before; the caller settles what became of it.
  */
 int knob_make_turn(struct knob *knob, struct knob_gpu *gpu, enum quantity quantity, const struct setting *now,
                    const struct setting *value, struct way_result *out_result, struct fly_error *out_error);

@@ -141,7 +141,7 @@ static int persist(struct knob *knob, struct knob_gpu *gpu, struct fly_error *ou
     if (turn_one(knob, gpu, QUANTITY_PERSISTENCE, &on, out_error) < 0)
         /* A site may offer limits only. */
         return out_error->code == FLY_EUNSUPPORTED ||
-                       (out_error->code == FLY_EPERM && site_offers_more(&knob->site, gpu->device))
+                       (out_error->code == FLY_EPERM && site_offers_more(&knob->site))
                    ? 0
                    : out_error->code;
     gpu->report.persistence_turned = true;

@@ -55,7 +55,7 @@ static void note_debt(void *state, const struct turn *turn)
 }
 
 /* Puts one turn back; a debt that cannot be written down counts as a failure. */
-static enum turn_end put_back_one(struct site *site, const struct device *device, struct debtor *debtor,
+static enum turn_end put_back_one(const struct site *site, const struct device *device, struct debtor *debtor,
                                   struct turn *turn, struct setting *out_found, struct fly_error *out_error)
 {
     const struct turn_note note = {.note = note_debt, .state = debtor};
@@ -69,25 +69,19 @@ static enum turn_end put_back_one(struct site *site, const struct device *device
 }
 
 /* Puts the entry's turns back, the last first, and keeps those in it that are still to be put back. */
-static struct repair_ends put_back(const char *directory, enum journal_kind kind,
-                                   const struct site_options *ways, const struct device *device,
-                                   struct journal_entry *entry, struct repair *repair,
-                                   struct fly_error *out_error)
+static struct repair_ends put_back(const char *directory, enum journal_kind kind, const char *daemon,
+                                   const struct device *device, struct journal_entry *entry,
+                                   struct repair *repair, struct fly_error *out_error)
 {
     const struct journal_entry whole = *entry;
     struct debtor debtor = {.directory = directory, .entry = &whole};
     struct repair_ends all = {.failed = false};
     size_t kept = TURNS_MAX;
-    struct site_options places = *ways;
     struct site site;
 
     for (int i = 0; i < QUANTITY_NAMED_COUNT; i++)
         all.ends[i] = TURN_UNNEEDED;
-    if (entry->places[WAY_COMMANDS][0] != '\0')
-        places.commands = entry->places[WAY_COMMANDS];
-    if (entry->places[WAY_DAEMON][0] != '\0')
-        places.daemon = entry->places[WAY_DAEMON];
-    site_init(&places, &site);
+    site_init(entry->daemon[0] != '\0' ? entry->daemon : daemon, &site);
     for (size_t i = entry->turn_count; i > 0; i--) {
         struct turn *turn = &entry->turns[i - 1];
         struct fly_error error = {.code = 0};
@@ -107,7 +101,6 @@ static struct repair_ends put_back(const char *directory, enum journal_kind kind
     }
     entry->turn_count = TURNS_MAX - kept;
     memmove(&entry->turns[0], &entry->turns[kept], entry->turn_count * sizeof entry->turns[0]);
-    site_deinit(&site);
     return all;
 }
 
@@ -133,7 +126,7 @@ static bool say_left(const char *directory, const struct device *device, const s
     return all->failed || all->is_short;
 }
 
-static void repair_entry(const char *directory, const struct site_options *ways, const struct device *device,
+static void repair_entry(const char *directory, const char *daemon, const struct device *device,
                          enum journal_kind kind, const struct journal_entry *entry, struct repair *repair)
 {
     struct fly_error error = {.code = 0};
@@ -147,7 +140,7 @@ static void repair_entry(const char *directory, const struct site_options *ways,
         forget(directory, kind, repair);
         return;
     }
-    all = put_back(directory, kind, ways, device, &left, repair, &error);
+    all = put_back(directory, kind, daemon, device, &left, repair, &error);
     if (!say_left(directory, device, &all, &error, repair))
         repair_say(entry, index, &all, repair);
     if (left.turn_count == 0)
@@ -159,7 +152,6 @@ static void repair_entry(const char *directory, const struct site_options *ways,
 static void repair_own(const char *directory, const struct knob_options *options, const struct device *device,
                        enum journal_kind kind, struct repair *out_repair)
 {
-    const struct site_options ways = knob_ways(options);
     struct journal_entry entry = {.pid = 0};
     struct fly_error error;
     int code = journal_read(directory, kind, device->info.uuid, &entry, &error);
@@ -167,7 +159,7 @@ static void repair_own(const char *directory, const struct knob_options *options
     *out_repair = repair_begin(kind, device->info.uuid);
     if (code == 0) {
         repair_describe(out_repair, &entry);
-        repair_entry(directory, &ways, device, kind, &entry, out_repair);
+        repair_entry(directory, options->daemon, device, kind, &entry, out_repair);
     } else if (code == FLY_EDATA) {
         repair_end_with(out_repair, REPAIR_CORRUPT, "%.290s; it was moved aside", error.text);
         if (journal_set_aside(directory, kind, device->info.uuid, &error) < 0)

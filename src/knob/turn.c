@@ -58,7 +58,7 @@ bool turn_is_open(const struct turn *turn)
 }
 
 /* Sets a knob by the turn's own way, then by the others; the error is that of the first. */
-static int set_by_any(struct site *site, const struct device *device, const struct turn *turn,
+static int set_by_any(const struct site *site, const struct device *device, const struct turn *turn,
                       const struct setting *goal, struct fly_error *out_error)
 {
     struct way_result result;
@@ -73,8 +73,8 @@ static int set_by_any(struct site *site, const struct device *device, const stru
 }
 
 /* An intent may not have been carried out yet, so a higher clock proves nothing. */
-static enum turn_end ceiling_back(struct site *site, const struct device *device, const struct turn *turn,
-                                  int64_t *out_clock, struct fly_error *out_error)
+static enum turn_end ceiling_back(const struct site *site, const struct device *device,
+                                  const struct turn *turn, int64_t *out_clock, struct fly_error *out_error)
 {
     if (!turn_is_intent(turn) && !ceiling_may_stand(device, turn->quantity, turn->ours.number, out_clock))
         return TURN_FOREIGN;
@@ -96,7 +96,7 @@ static void note_it(const struct turn_note *note, const struct turn *turn)
 }
 
 /* Sets the knob to that value, and looks where it stands then. */
-static enum turn_end move_to(struct site *site, const struct device *device, const struct turn *turn,
+static enum turn_end move_to(const struct site *site, const struct device *device, const struct turn *turn,
                              const struct setting *goal, struct setting *out_now, struct fly_error *out_error)
 {
     struct setting before = *out_now;
@@ -118,7 +118,7 @@ static enum turn_end move_to(struct site *site, const struct device *device, con
 }
 
 /* Brings the knob as near to its previous value as can be. */
-static enum turn_end go_back(struct site *site, const struct device *device, struct turn *turn,
+static enum turn_end go_back(const struct site *site, const struct device *device, struct turn *turn,
                              const struct turn_note *note, const struct setting *found,
                              struct fly_error *out_error)
 {
@@ -140,7 +140,7 @@ static enum turn_end go_back(struct site *site, const struct device *device, str
     return TURN_SHORT;
 }
 
-enum turn_end turn_back(struct site *site, const struct device *device, struct turn *turn, bool insists,
+enum turn_end turn_back(const struct site *site, const struct device *device, struct turn *turn, bool insists,
                         const struct turn_note *note, struct setting *out_found, struct fly_error *out_error)
 {
     enum reading_state state;

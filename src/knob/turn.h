@@ -60,7 +60,7 @@ bool turn_is_open(const struct turn *turn);
 
 /*
  * Puts the knob back if it is where the turn put it: by the way by which it was turned, and by
- * the site's others if that fails. A daemon or a command may do what it was asked some time
+ * the site's others if that fails. A daemon may do what it was asked some time
  * later. So with `insists`, an intent by such a way is put back although the knob is as it should
  * be, so that this is the last request. `out_found` is the value found, empty if it could not be
  * read; for a ceiling its number is the clock that contradicts it, 0 if none does. `out_error` is
@@ -73,7 +73,7 @@ struct turn_note {
     void (*note)(void *state, const struct turn *turn);
     void *state;
 };
-enum turn_end turn_back(struct site *site, const struct device *device, struct turn *turn, bool insists,
+enum turn_end turn_back(const struct site *site, const struct device *device, struct turn *turn, bool insists,
                         const struct turn_note *note, struct setting *out_found, struct fly_error *out_error);
 
 #endif

@@ -50,6 +50,11 @@ static int unknown_key(const struct config_reading *reading, const struct config
 {
     const char *nearest = node_setting_nearest(key);
 
+    if (strcmp(key, "lease.commands") == 0)
+        return error_set(out_error, FLY_ECONFIG,
+                         "%s:%zu: 'lease.commands' is not supported: flyballd turns knobs through the driver "
+                         "itself, as root; remove the line",
+                         reading->path, entry->line);
     return error_set(out_error, FLY_ECONFIG,
                      "%s:%zu: there is no key '%.100s'%s%s%s; correct it, or see flyballd(8)", reading->path,
                      entry->line, key, nearest != NULL ? " (did you mean '" : "",

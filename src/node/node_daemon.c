@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "knob/way/command_file.h"
 #include "node/lease/audit_past.h"
 #include "node/node_log.h"
 
@@ -21,8 +20,6 @@ static const double open_patience_s = 3;
 void daemon_device_options(const struct config *config, struct device_options *out_devices,
                            struct knob_options *out_knob)
 {
-    const char *commands = config_text(config, KEY_LEASE_COMMANDS);
-
     *out_devices = (struct device_options){.nvml_path = config_text(config, KEY_NVML),
                                            .amdsmi_path = config_text(config, KEY_AMDSMI),
                                            .sysfs_root = config_text(config, KEY_SYSFS_ROOT),
@@ -32,8 +29,6 @@ void daemon_device_options(const struct config *config, struct device_options *o
                                       .guard_path = config_text(config, KEY_GUARD),
                                       .nvml_path = config_text(config, KEY_NVML),
                                       .amdsmi_path = config_text(config, KEY_AMDSMI),
-                                      .commands = commands != NULL ? commands : "",
-                                      .commands_first = commands != NULL,
                                       .daemon = "", /* that may be this one */
                                       .program = program};
 }
@@ -106,22 +101,6 @@ static void bounds_of(void *rules, size_t gpu, struct lease_bounds *out_bounds)
         admit_bounds(daemon->admit, gpu, out_bounds);
 }
 
-/* Looks at the commands once before anybody needs them; says for how long one may keep a client waiting. */
-static int check_commands(const struct config *config, double *patience_s, struct fly_error *out_error)
-{
-    const char *path = config_text(config, KEY_LEASE_COMMANDS);
-    struct command_file *file;
-    int code = path != NULL ? command_file_load(path, &file, out_error) : 0;
-
-    if (path == NULL || code < 0)
-        return code;
-    if (command_file_is_shared(path))
-        log_say(SAY_WARNING, "the group of '%s' may write it, and so decides what runs as this daemon", path);
-    *patience_s += command_file_longest_s(file);
-    command_file_free(file);
-    return 0;
-}
-
 /* Leases whose end nobody wrote down: the daemon before this one was killed, or the machine went down. */
 static void tell_lost(const char *path, struct audit *audit)
 {
@@ -146,7 +125,7 @@ static int open_leases(struct daemon *daemon, struct fly_error *out_error)
     const struct config *config = daemon->config;
     const char *audit = config_text(config, KEY_LEASE_AUDIT);
     bool required = config_flag(config, KEY_LEASE_AUDIT_REQUIRED);
-    const struct leases_options options = {
+    struct leases_options options = {
         .gpu_count = watch_gpu_count(daemon->watch),
         .count = count_gpus,
         .bounds = bounds_of,
@@ -161,25 +140,19 @@ static int open_leases(struct daemon *daemon, struct fly_error *out_error)
         .patience_s = config_real(config, KEY_LEASE_PATIENCE),
         .listener = {.ended = lease_ended, .tell = tell},
     };
-    struct leases_options with_audit;
-    double patience_s = options.patience_s;
-    int code = check_commands(config, &patience_s, out_error);
+    int code;
 
-    if (code == 0 && required && strcmp(audit, SETTING_NONE) == 0)
-        code =
-            error_set(out_error, FLY_ECONFIG,
-                      "'lease.audit_required' takes an audit log, and 'lease.audit' is 'none'; name a file");
-    if (code == 0)
-        code =
-            audit_open(strcmp(audit, SETTING_NONE) != 0 ? audit : NULL, required, &daemon->audit, out_error);
+    if (required && strcmp(audit, SETTING_NONE) == 0)
+        return error_set(
+            out_error, FLY_ECONFIG,
+            "'lease.audit_required' takes an audit log, and 'lease.audit' is 'none'; name a file");
+    code = audit_open(strcmp(audit, SETTING_NONE) != 0 ? audit : NULL, required, &daemon->audit, out_error);
     if (code < 0)
         return code;
     if (daemon->audit != NULL)
         tell_lost(audit, daemon->audit);
-    with_audit = options;
-    with_audit.patience_s = patience_s;
-    with_audit.audit = daemon->audit;
-    return leases_open(&with_audit, &daemon->leases, out_error);
+    options.audit = daemon->audit;
+    return leases_open(&options, &daemon->leases, out_error);
 }
 
 static int open_share(struct daemon *daemon, struct fly_error *out_error)

@@ -85,8 +85,6 @@ const struct node_setting node_settings[KEY_COUNT] = {
     [KEY_LEASE_AUDIT_REQUIRED] = {{.key = "lease.audit_required", .type = CLI_FLAG, .default_text = "no",
         .help = "Lease nothing that is not on record: what is asked for is written to the audit log beforehand, and "
         "refused while that cannot be written."}, false},
-    [KEY_LEASE_COMMANDS] = {{.key = "lease.commands", .type = CLI_TEXT, .placeholder = "FILE",
-        .help = "File of commands that turn knobs in place of the driver, as the public daemon's file of overrides."}, false},
     [KEY_RUNTIME_DIRECTORY] = {{.key = "lease.runtime_directory", .type = CLI_TEXT, .placeholder = "DIRECTORY",
         .default_text = "/run/flyball", .help = "Directory of locks and journal, which all programs on the machine share."}, false},
     [KEY_GUARD] = {{.key = "lease.guard", .type = CLI_TEXT, .placeholder = "FILE",

@@ -218,9 +218,8 @@ static int examine(struct record *record, const struct device_list *list, struct
     doctor_look(list, played != NULL ? &played->machine : &machine, &facts);
     if (played == NULL) {
         doctor_look_outside(list, &facts);
-        site_init(&(struct site_options){.commands = ""}, &site);
+        site_init(NULL, &site);
         doctor_ask_daemon(list, &site, &facts);
-        site_deinit(&site);
     }
     record->all = wanted != NULL || cli_flag(record->call, "verbose");
     if (wanted == NULL) {

@@ -22,7 +22,7 @@ static void take_permit(const struct daemon_permit *permit, struct doctor_daemon
 
 void doctor_ask_daemon(const struct device_list *list, const struct site *site, struct doctor_facts *facts)
 {
-    facts->daemon = (struct doctor_daemon){.place = site->places[WAY_DAEMON], .sought = true};
+    facts->daemon = (struct doctor_daemon){.place = site->daemon, .sought = true};
     for (size_t i = 0; i < list->count && !facts->machine.root; i++) {
         struct daemon_permit permit;
 

@@ -8,7 +8,6 @@
 #include "cli/machine/facts_parts.h"
 #include "cli/options/knob_options.h"
 #include "cli/options/limit_outlook.h"
-#include "knob/way/command_file.h"
 
 static bool any_offers(const struct facts_maker *maker, const struct site *site, enum way way)
 {
@@ -20,18 +19,14 @@ static bool any_offers(const struct facts_maker *maker, const struct site *site,
     return offers;
 }
 
-/* Returns why the file of commands cannot be used; NULL: it can, as far as that can be known. */
-static const char *commands_trouble(const char *place)
+static const char *trouble_of(const struct facts_maker *maker, const struct site *site, enum way way)
 {
-    struct command_file *file = NULL;
-    int code = command_file_load(place, &file, NULL);
+    const char *place = site->daemon;
 
-    command_file_free(file);
-    return code < 0 ? fly_error_sentence(code) : NULL;
-}
-
-static const char *daemon_trouble(const char *place)
-{
+    if (way == WAY_DRIVER)
+        return maker->facts->machine.root ? NULL : "this is not root";
+    if (place[0] == '\0')
+        return "there is none";
     if (place[0] != '/')
         return NULL;
     if (access(place, F_OK) < 0)
@@ -39,31 +34,19 @@ static const char *daemon_trouble(const char *place)
     return access(place, R_OK | W_OK) < 0 ? fly_error_sentence(FLY_EPERM) : NULL;
 }
 
-static const char *trouble_of(const struct facts_maker *maker, const struct site *site, enum way way)
-{
-    const char *place = site->places[way];
-
-    if (way == WAY_DRIVER)
-        return maker->facts->machine.root ? NULL : "this is not root";
-    if (place[0] == '\0')
-        return "there is none";
-    return way == WAY_COMMANDS ? commands_trouble(place) : daemon_trouble(place);
-}
-
 static void find_ways(struct facts_maker *maker)
 {
     struct facts *facts = maker->facts;
     struct site site;
 
-    site_init(&(struct site_options){.commands = NULL}, &site);
+    site_init(NULL, &site);
     facts->ways = facts_room(maker, WAY_COUNT, sizeof *facts->ways);
     for (int way = 0; facts->ways != NULL && way < WAY_COUNT; way++)
         facts->ways[facts->way_count++] =
             (struct facts_way){.name = way_name((enum way)way),
                                .found = any_offers(maker, &site, (enum way)way),
-                               .named = site.named[way],
+                               .named = way == WAY_DAEMON && site.named,
                                .why_not = facts_keep(maker, trouble_of(maker, &site, (enum way)way))};
-    site_deinit(&site);
 }
 
 static enum facts_directory directory_word(const char *path)

@@ -1,36 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks locks, permissions and the site's ways of setting limits; sets nothing. */
+/* Asks locks and permissions, and whether there is a daemon that sets limits; sets nothing. */
 #include "cli/options/limit_outlook.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "knob/turnable.h"
 
 /* A user who is not root needs another way. */
-static void look_for_way(const struct device *gpu, struct limit_outlook *outlook)
+static void look_for_way(struct limit_outlook *outlook)
 {
     struct site site;
-    char ways[WAY_COUNT * SITE_TEXT_MAX] = "", text[SITE_TEXT_MAX];
-    size_t length = 0;
+    char text[SITE_TEXT_MAX];
 
-    site_init(&(struct site_options){.commands = NULL}, &site);
-    for (int way = WAY_DRIVER + 1; way < WAY_COUNT; way++) {
-        if (site_offers(&site, (enum way)way, gpu))
-            length +=
-                (size_t)snprintf(ways + length, sizeof ways - length, "%s%s", length > 0 ? ", then by " : "",
-                                 site_describe(&site, (enum way)way, text));
-    }
-    outlook->may = length > 0 ? MAY_LIKELY : MAY_UNLIKELY;
-    if (length > 0)
+    site_init(NULL, &site);
+    outlook->may = site_offers_more(&site) ? MAY_LIKELY : MAY_UNLIKELY;
+    if (outlook->may == MAY_LIKELY)
         error_set(&outlook->why_not, FLY_EPERM, "not through the driver, since this is not root, but by %s",
-                  ways);
+                  site_describe(&site, WAY_DAEMON, text));
     else
         error_set(&outlook->why_not, FLY_EPERM,
                   "NVIDIA's driver lets root alone set limits, and this is not root; run "
                   "'sudo flyball power set'");
-    site_deinit(&site);
 }
 
 void limit_outlook_find(const struct knob_options *options, const char *directory,
@@ -56,7 +47,7 @@ void limit_outlook_find(const struct knob_options *options, const char *director
     else if (out_outlook->held < 0)
         out_outlook->why_not = out_outlook->lock;
     else if (geteuid() != 0)
-        look_for_way(gpu, out_outlook);
+        look_for_way(out_outlook);
     else
         out_outlook->may = MAY;
 }

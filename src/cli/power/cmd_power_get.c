@@ -463,8 +463,8 @@ const struct cli_command cmd_power_get = {
          "enforces, and those that the board offers. Nothing is set, except that what "
          "a killed program left is put back first, where this user may.",
          "Whether the driver would really let a limit be set is known only by setting it: without root the "
-         "answer is 'unlikely', or 'likely' where the site has commands or a daemon for its users, which "
-         "are named."},
+         "answer is 'unlikely', or 'likely' where a daemon sets limits for users, which "
+         "is named."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .examples = {{"flyball power get", "show all GPUs"},

@@ -93,8 +93,7 @@ static int turn(const struct cli_call *call, const struct power_request *request
         return result;
     result = turn_as(request, turning, out_error);
     /* If the site has its own ways, their message is more helpful. */
-    return result == FLY_EPERM && geteuid() != 0 &&
-                   !site_offers_more(knob_site(turning->knob), turning->gpus.devices[0])
+    return result == FLY_EPERM && geteuid() != 0 && !site_offers_more(knob_site(turning->knob))
                ? without_permission(call, turning, request, out_error)
                : result;
 }
@@ -127,7 +126,7 @@ static void say_repairs(const struct cli_call *call, const struct power_turning 
     }
 }
 
-/* Says which of the site's ways was used, if it is not the driver. */
+/* Names the daemon that set the limits, if it was not the driver. */
 static void say_ways(const struct cli_call *call, const struct power_turning *turning)
 {
     for (size_t i = 0; i < turning->gpus.count; i++) {

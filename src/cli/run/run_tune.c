@@ -178,7 +178,7 @@ static void say_permission(struct run_tune *tune)
 
     if (tune->knob == NULL || !tune->reported || tune->report.reason != FLY_TUNER_SET_FAILED ||
         (tune->turner.fault != FLY_EPERM && tune->turner.clock_fault != FLY_EPERM) || geteuid() == 0 ||
-        site_offers_more(knob_site(tune->knob), tune->gpus[0]))
+        site_offers_more(knob_site(tune->knob)))
         return;
     snprintf(text, sizeof text, "the driver lets root alone set limits; 'sudo -E %s -- PROGRAM' would %s",
              tune->knob_options.program, tune->every_limit ? "measure them" : "tune");

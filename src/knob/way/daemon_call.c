@@ -132,7 +132,7 @@ int daemon_call_open(const struct site *site, const struct device *device, struc
     int code;
 
     *out_call = (struct daemon_call){.site = site, .device = device, .proof = -1};
-    out_call->is_flyballd = strcmp(site->places[WAY_DAEMON], SITE_FLYBALLD_SOCKET) == 0;
+    out_call->is_flyballd = strcmp(site->daemon, SITE_FLYBALLD_SOCKET) == 0;
     code = read_token(out_call->token, out_error);
     if (code == 0 && out_call->token[0] != '\0')
         snprintf(out_call->header, sizeof out_call->header, "Authorization: Bearer %s", out_call->token);
@@ -170,7 +170,7 @@ static int open_device(const struct device_info *gpu)
 
 static bool is_socket(const struct site *site)
 {
-    return site->places[WAY_DAEMON][0] == '/';
+    return site->daemon[0] == '/';
 }
 
 static void take_proof(struct daemon_call *call)
@@ -196,7 +196,7 @@ static const char *name_agent(char agent[AGENT_MAX])
 int daemon_call_ask(struct daemon_call *call, const char *method, const char *path,
                     struct http_answer *out_answer, struct fly_error *out_error)
 {
-    const char *place = call->site->places[WAY_DAEMON], *authority = getenv(SITE_AUTHORITY_VARIABLE);
+    const char *place = call->site->daemon, *authority = getenv(SITE_AUTHORITY_VARIABLE);
     bool local = is_socket(call->site);
     char agent[AGENT_MAX];
     const char *const headers[] = {name_agent(agent), call->header[0] != '\0' ? call->header : NULL, NULL};
@@ -238,7 +238,7 @@ int daemon_call_ask(struct daemon_call *call, const char *method, const char *pa
 static int not_for_this_user(const struct daemon_call *call, int status, const char *reason,
                              struct fly_error *out_error)
 {
-    const char *place = call->site->places[WAY_DAEMON];
+    const char *place = call->site->daemon;
 
     if (call->is_flyballd)
         return error_set(out_error, FLY_EPERM,
@@ -255,7 +255,7 @@ int daemon_call_refused(const struct daemon_call *call, const struct http_answer
                         struct fly_error *out_error)
 {
     char reason[DAEMON_REASON_MAX];
-    const char *place = call->site->places[WAY_DAEMON];
+    const char *place = call->site->daemon;
 
     daemon_reason(answer->body.data, answer->body.length, reason);
     if (call->token[0] != '\0' && strstr(reason, call->token) != NULL)
@@ -293,8 +293,8 @@ int daemon_call_discover(struct daemon_call *call, unsigned *out_id, struct fly_
     else if (daemon_find_gpu(answer.body.data, answer.body.length, &call->device->info,
                              call->token[0] != '\0', out_id, &call->is_flyballd, &why) < 0)
         code = error_set(out_error, why.code == FLY_EDATA ? FLY_EREAD : why.code,
-                         "the daemon at '%.150s' does not turn GPU %u: %.250s",
-                         call->site->places[WAY_DAEMON], call->device->info.index, why.text);
+                         "the daemon at '%.150s' does not turn GPU %u: %.250s", call->site->daemon,
+                         call->device->info.index, why.text);
     http_answer_deinit(&answer);
     return code;
 }

@@ -80,7 +80,7 @@ void daemon_permit_ask(const struct site *site, const struct device *device, str
     int code;
 
     *out_permit = (struct daemon_permit){.word = DAEMON_ABSENT};
-    if (site->places[WAY_DAEMON][0] == '\0')
+    if (site->daemon[0] == '\0')
         return;
     code = daemon_call_open(site, device, &call, &error);
     if (code == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the ways of a site, and checks their effect on a knob. */
+/* Finds the ways of a site, turns knobs by them, and checks their effect. */
 #include "knob/way/site.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,10 +10,12 @@
 
 #include "base/error.h"
 #include "base/service_address.h"
-#include "knob/way/command_file.h"
-#include "knob/way/way.h"
+#include "knob/way/daemon_call.h"
+#include "knob/way/operation.h"
 
-static const char usual_commands[] = "/etc/flyball/commands.toml", usual_port[] = ":4938";
+enum { HTTP_OK = 200 };
+
+static const char usual_port[] = ":4938";
 static const char *const usual_sockets[] = {SITE_FLYBALLD_SOCKET, "/run/zeusd/zeusd.sock"};
 
 static const char *variable(const char *name)
@@ -45,18 +48,6 @@ static void keep_path(const char *path, char place[SITE_PLACE_MAX])
         memcpy(place, full, strlen(full) + 1);
 }
 
-static void find_commands(const char *given, struct site *site)
-{
-    char *place = site->places[WAY_COMMANDS];
-    const char *path = given != NULL ? given : variable(SITE_COMMANDS_VARIABLE);
-
-    site->named[WAY_COMMANDS] = path != NULL;
-    if (path != NULL && path[0] != '\0')
-        keep_path(path, place);
-    else if (path == NULL && access(usual_commands, F_OK) == 0)
-        keep_path(usual_commands, place);
-}
-
 static void keep_address(const char *text, char place[SITE_PLACE_MAX])
 {
     const char *rest;
@@ -68,61 +59,47 @@ static void keep_address(const char *text, char place[SITE_PLACE_MAX])
         snprintf(place, SITE_PLACE_MAX, "%s%s", form == ADDRESS_HOST ? "http://" : "", text);
 }
 
-static void find_daemon(const char *given, struct site *site)
+void site_init(const char *daemon, struct site *out_site)
 {
-    char *place = site->places[WAY_DAEMON];
-    const char *address = given != NULL ? given : variable(SITE_DAEMON_VARIABLE);
+    char *place = out_site->daemon;
+    const char *address = daemon != NULL ? daemon : variable(SITE_DAEMON_VARIABLE);
     const char *host = variable("ZEUSD_HOST_PORT");
 
+    memset(out_site, 0, sizeof *out_site);
     if (address == NULL)
         address = variable("ZEUSD_SOCK_PATH");
-    site->named[WAY_DAEMON] = address != NULL || host != NULL;
+    out_site->named = address != NULL || host != NULL;
     if (address != NULL && address[0] != '\0')
         keep_address(address, place);
     else if (address == NULL && host != NULL && strlen(host) < SITE_PLACE_MAX - 16 && is_printable(host))
         snprintf(place, SITE_PLACE_MAX, "http://%s%s", host, strchr(host, ':') == NULL ? usual_port : "");
     for (size_t i = 0;
-         !site->named[WAY_DAEMON] && place[0] == '\0' && i < sizeof usual_sockets / sizeof usual_sockets[0];
-         i++)
+         !out_site->named && place[0] == '\0' && i < sizeof usual_sockets / sizeof usual_sockets[0]; i++)
         if (access(usual_sockets[i], F_OK) == 0)
             keep_path(usual_sockets[i], place);
 }
 
-void site_init(const struct site_options *options, struct site *out_site)
+int site_check_environment(struct fly_error *out_error)
 {
-    memset(out_site, 0, sizeof *out_site);
-    out_site->commands_first = options->commands_first;
-    find_commands(options->commands, out_site);
-    find_daemon(options->daemon, out_site);
-}
+    const char *path = variable(SITE_COMMANDS_VARIABLE);
 
-void site_deinit(struct site *site)
-{
-    command_file_free(site->commands);
-    site->commands = NULL;
+    if (path == NULL)
+        return 0;
+    return error_set(out_error, FLY_ECONFIG,
+                     SITE_COMMANDS_VARIABLE
+                     " names '%.150s', and no command sets limits for users any more: have "
+                     "flyballd run, which does it, and unset the variable",
+                     path);
 }
 
 bool site_offers(const struct site *site, enum way way, const struct device *device)
 {
-    return ways[way]->offers(site, device);
+    return way == WAY_DRIVER ? device->backend->set != NULL : site->daemon[0] != '\0';
 }
 
-bool site_offers_more(const struct site *site, const struct device *device)
+bool site_offers_more(const struct site *site)
 {
-    for (int way = WAY_DRIVER + 1; way < WAY_COUNT; way++) {
-        if (site_offers(site, (enum way)way, device))
-            return true;
-    }
-    return false;
-}
-
-int site_replaces_driver(struct site *site, const struct device *device, enum quantity quantity,
-                         const struct setting *value, bool *out_replaces, struct fly_error *out_error)
-{
-    *out_replaces = false;
-    if (!site->commands_first || !site_offers(site, WAY_COMMANDS, device))
-        return 0;
-    return ways[WAY_COMMANDS]->covers(site, device, quantity, value, out_replaces, out_error);
+    return site->daemon[0] != '\0';
 }
 
 bool site_passes_on(enum way way, int code, const struct way_result *result)
@@ -130,6 +107,67 @@ bool site_passes_on(enum way way, int code, const struct way_result *result)
     if (way == WAY_DRIVER || result->uncertain)
         return code == FLY_EPERM && !result->uncertain;
     return code == FLY_EPERM || code == FLY_ECONFIG || code == FLY_ENOTFOUND || code == FLY_EUNSUPPORTED;
+}
+
+static void write_query(const struct operation_call *call, unsigned id, char query[DAEMON_URL_MAX])
+{
+    int length = snprintf(query, DAEMON_URL_MAX, "/gpu/%s?gpu_ids=%u&block=true",
+                          operation_facts[call->operation].name, id);
+
+    switch (operation_facts[call->operation].parameter) {
+    case PARAMETER_LIMIT:
+        snprintf(query + length, DAEMON_URL_MAX - (size_t)length, "&power_limit_mw=%" PRId64, call->limit_mw);
+        break;
+    case PARAMETER_ENABLED:
+        snprintf(query + length, DAEMON_URL_MAX - (size_t)length, "&enabled=%s",
+                 call->enabled != 0 ? "true" : "false");
+        break;
+    case PARAMETER_CLOCKS:
+        snprintf(query + length, DAEMON_URL_MAX - (size_t)length,
+                 "&min_clock_mhz=%" PRId64 "&max_clock_mhz=%" PRId64, call->min_clock_mhz,
+                 call->max_clock_mhz);
+        break;
+    case PARAMETER_NONE:
+        break;
+    }
+}
+
+static int post(struct daemon_call *daemon, const struct operation_call *call, unsigned id,
+                bool *out_uncertain, struct fly_error *out_error)
+{
+    char query[DAEMON_URL_MAX];
+    struct http_answer answer;
+    int code;
+
+    write_query(call, id, query);
+    code = daemon_call_ask(daemon, "POST", query, &answer, out_error);
+    if (code < 0) {
+        *out_uncertain = code == FLY_EREAD;
+        return code;
+    }
+    if (answer.status != HTTP_OK)
+        code = daemon_call_refused(daemon, &answer, out_error);
+    http_answer_deinit(&answer);
+    return code;
+}
+
+static int daemon_set(const struct site *site, const struct device *device, enum quantity quantity,
+                      const struct setting *value, bool *out_uncertain, struct fly_error *out_error)
+{
+    struct operation_call call;
+    struct daemon_call daemon;
+    unsigned id = 0;
+    int code = operation_for(device, quantity, value, &call, out_error);
+
+    if (code < 0)
+        return code;
+    code = daemon_call_open(site, device, &daemon, out_error);
+    if (code == 0)
+        code = daemon_call_discover(&daemon, &id, out_error);
+    if (code == 0)
+        code = post(&daemon, &call, id, out_uncertain, out_error);
+    daemon_call_close(&daemon);
+    return code;
 }
 
 /* If a way reports success but the knob is unchanged, it has turned another GPU's knob, or none. */
@@ -151,7 +189,7 @@ static int check_effect(const struct site *site, enum way way, const struct devi
                      device->info.uuid);
 }
 
-int site_set(struct site *site, enum way way, const struct device *device, enum quantity quantity,
+int site_set(const struct site *site, enum way way, const struct device *device, enum quantity quantity,
              const struct setting *value, struct way_result *out_result, struct fly_error *out_error)
 {
     struct setting before;
@@ -163,17 +201,17 @@ int site_set(struct site *site, enum way way, const struct device *device, enum 
         return code;
     if (!site_offers(site, way, device))
         return error_set(out_error, FLY_EUNSUPPORTED,
-                         "the %s of GPU %u cannot be set by the site's %s, which are not there any more",
+                         "the %s of GPU %u cannot be set by the %s, which is not there any more",
                          quantity_facts[quantity].title, device->info.index, way_name(way));
     known = setting_read(device, quantity, &before) == READING_OK;
-    code = ways[way]->set(site, device, quantity, value, &out_result->uncertain, out_error);
+    code = way == WAY_DRIVER ? setting_make(device, quantity, value, out_error)
+                             : daemon_set(site, device, quantity, value, &out_result->uncertain, out_error);
     return code < 0 ? code
                     : check_effect(site, way, device, quantity, value, known ? &before : NULL, out_result,
                                    out_error);
 }
 
-static const char *const names[] = {
-    [WAY_DRIVER] = "driver", [WAY_COMMANDS] = "commands", [WAY_DAEMON] = "daemon"};
+static const char *const names[] = {[WAY_DRIVER] = "driver", [WAY_DAEMON] = "daemon"};
 _Static_assert(sizeof names / sizeof names[0] == WAY_COUNT, "a name for every way");
 
 const char *way_name(enum way way)
@@ -195,7 +233,6 @@ char *site_describe(const struct site *site, enum way way, char text[SITE_TEXT_M
     if (way == WAY_DRIVER)
         snprintf(text, SITE_TEXT_MAX, "the driver");
     else
-        snprintf(text, SITE_TEXT_MAX, "the %s %s '%s'", way_name(way), way == WAY_COMMANDS ? "of" : "at",
-                 site->places[way]);
+        snprintf(text, SITE_TEXT_MAX, "the daemon at '%s'", site->daemon);
     return text;
 }

@@ -15,7 +15,7 @@ enum { LEASES_MAXIMUM = 256 };
 static const double default_patience_s = 5, linger_s = 1;
 static const char daemon_program[] = "flyballd", no_way[] = "";
 
-/* The daemon turns by the driver alone, unless it is told: it would ask itself. */
+/* The daemon turns by the driver alone: it would ask itself. */
 static struct knob_options session_options(const struct knob_options *given)
 {
     struct knob_options options = *given;
@@ -25,8 +25,6 @@ static struct knob_options session_options(const struct knob_options *given)
     options.allowed = NULL;
     options.allowed_count = 0;
     options.daemon = no_way;
-    if (options.commands == NULL)
-        options.commands = no_way;
     return options;
 }
 

@@ -44,7 +44,7 @@ static int workload_range(void *data, struct fly_turner_range *out_range, struct
  */
 static int explain(struct own_knobs *knobs, int code, struct fly_error *out_error)
 {
-    if (code == FLY_EPERM && geteuid() != 0 && !site_offers_more(knob_site(knobs->knob), knobs->gpus[0]))
+    if (code == FLY_EPERM && geteuid() != 0 && !site_offers_more(knob_site(knobs->knob)))
         error_set(out_error, code,
                   "the driver lets root alone set it; start the program with 'sudo -E', or give its user "
                   "a way (docs/power.md)");
