@@ -30,7 +30,7 @@ GPUS, POLL_S, CONNECTIONS = 8, 0.1, 16
 STREAMS, IDLE, REST_S = 500, 10000, 5
 FILES = 65536
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests/lib"))
 import node_machine  # noqa: E402  (its own sys.argv[1] is ours)
 import power_machine  # noqa: E402
 

@@ -9,7 +9,7 @@ another attempt. All that it does follows from its seed, its answers and its lis
 
 SETTINGS is a file of JSON: the list's path, name, seed, job, definition, recurrences, tries,
 and how to ask: "client", the words of a program that takes calls line by line
-(tests/job_by_hand.c), or "services", addresses that are spoken HTTP to.
+(tests/lib/job_by_hand.c), or "services", addresses that are spoken HTTP to.
 """
 import http.client
 import itertools

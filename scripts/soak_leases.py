@@ -7,7 +7,7 @@
 A round is a machine of its own: emulated GPUs, a daemon that is started again as systemd does, programs that lease limits and
 clocks (bound to process, connection or time; some fork workers that inherit the connection; some know no leases; as root also
 another user's), and another program that turns knobs. Clients, daemon, guards or all are killed, stopped and continued, the driver
-is reset, the configuration is read again, and the GPUs are released, at random moments. tests/knob_watcher.c sees each knob a
+is reset, the configuration is read again, and the GPUs are released, at random moments. tests/lib/knob_watcher.c sees each knob a
 thousand times a second. A round fails when
 
     a limit is outside the operator's floor and ceiling, and nobody else set it

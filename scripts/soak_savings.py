@@ -4,7 +4,7 @@
 The simulator takes the live decisions over the recorded traces. Among its recurrences runs of
 the default are drawn from the same records, as control runs would be; what a run takes in
 the mean is known from the records, and so is the true saving. Needs the recorded traces
-(tests/test_data.h says where they are looked for), and the program tests/saving_reader.
+(tests/lib/test_data.h says where they are looked for), and the program tests/saving_reader.
 """
 import collections
 import csv
@@ -18,7 +18,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = ROOT / os.environ.get("BUILD_DIR", "build")
 TRACES = pathlib.Path(os.environ.get("FLYBALL_TEST_DATA") or ROOT.parent / "shared" / "data") / "zeus_nsdi23"
-sys.path[:0] = [str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "tests/lib")]
 import sim_reference as reference  # noqa: E402
 
 RECURRENCES, CONTROL_EVERY, LEAST = 100, 10, 0.945

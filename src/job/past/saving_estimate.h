@@ -33,7 +33,7 @@
  * instance when all of these are at the start); or when no model was delivered. Tuned runs that sometimes
  * fail but have not failed yet look like runs that never fail.
  *
- * tests/test_savings.c checks how often the interval contains the truth.
+ * tests/job/test_savings.c checks how often the interval contains the truth.
  */
 
 enum { SAVING_BLOCKS_MIN = 4 };
