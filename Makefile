@@ -80,12 +80,12 @@ soak: $(BUILD_DIR)/.with-tests ## long runs that look for leaks and drift; SOAK_
 	$(compile)
 	scripts/soak $(SOAK_FLAGS)
 
-reproduce: build ## the published claims against the published traces, in docs/reproduction.md and docs/carbon.md
+reproduce: build ## the published claims against the published traces, in docs/explanation/reproduction.md and docs/explanation/carbon.md
 	scripts/bootstrap soak
 	scripts/reproduce
 	scripts/reproduce_carbon
 
-verify-gpu: build ## how your GPU behaves, as a page for docs/hardware/; TURN_KNOBS=1 also sets limits
+verify-gpu: build ## how your GPU behaves, as a page for docs/reference/hardware/; TURN_KNOBS=1 also sets limits
 	scripts/bootstrap verify
 	$(compile) verify_train verify_poll
 	scripts/verify_gpu

@@ -6,7 +6,7 @@
  *
  * First, steps and time until the tuner has settled, its check included, against the public rule: every limit
  * for 10 steps of warm-up and 40 measured ones. Then random tunings from the distribution of
- * docs/tuning_how.md: how far the chosen limit's cost is above the least that the bound allows, as measured
+ * docs/explanation/tuning_how.md: how far the chosen limit's cost is above the least that the bound allows, as measured
  * on the board without noise.
  */
 #include <math.h>
@@ -384,7 +384,7 @@ static void bench_settling(uint64_t seed)
     }
 }
 
-/* A random training: the distribution of docs/tuning_how.md. */
+/* A random training: the distribution of docs/explanation/tuning_how.md. */
 static struct training draw(uint64_t *random)
 {
     static const double step_s[] = {0.01, 0.04, 0.2};

@@ -302,7 +302,7 @@ int measured_read_csv(const char *path, const char *workload, struct measured *m
         code = kind != NULL ? 0
                             : error_set(out_error, FLY_EDATA,
                                         "%s:1: header: expected the columns of a recorded profile, such as "
-                                        "window_name, power_limit or limit_w; see docs/emulator.md",
+                                        "window_name, power_limit or limit_w; see docs/howto/emulator.md",
                                         path);
     }
     if (code == 0) {

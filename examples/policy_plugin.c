@@ -6,7 +6,7 @@
  *     cc -shared -fPIC policy_plugin.c $(pkg-config --cflags flyball) -o policy_plugin.so
  *     flyball sim job --traces DIR --gpu v100 --policy zeus,./policy_plugin.so
  *
- * docs/plugins.md explains how to write another.
+ * docs/howto/plugins.md explains how to write another.
  */
 #include <stdlib.h>
 

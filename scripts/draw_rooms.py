@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""draw_rooms.py [--check]: draws src/rooms.toml as docs/rooms.svg, and writes its list into docs/design.md.
+"""draw_rooms.py [--check]: draws src/rooms.toml as docs/rooms.svg, and writes its list into docs/explanation/design.md.
 
 With --check it writes nothing, and says with exit status 1 which of the two is out of date.
 """
@@ -11,7 +11,7 @@ import textwrap
 import tomllib
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-PICTURE, PAGE = "docs/rooms.svg", "docs/design.md"
+PICTURE, PAGE = "docs/rooms.svg", "docs/explanation/design.md"
 BEGIN, END = "<!-- rooms: made by scripts/draw_rooms.py -->\n", "<!-- end of rooms -->\n"
 
 WIDTH, LEFT, GAP, PAD = 1120, 40, 8, 10

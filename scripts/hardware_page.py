@@ -286,7 +286,7 @@ def page(facts):
                  else "Nothing was set.")
     head = (f"Made by `make verify-gpu` on {facts['date']} with {facts['version']}, at {facts['scale']:g} times the usual length. "
             f"{knob_text} " + ("**No hardware was measured: an emulator answered.** " if emulated else "") +
-            "What the figures mean: docs/hardware/README.md.")
+            "What the figures mean: docs/reference/hardware/README.md.")
     failed = facts["failed"]
     steady_text = ("Each step is the same work, so all windows of as many steps took the same energy, but for drift with heat, "
                    "which is taken out by a line. What a figure differs from that line is its error; the gain of the board's "

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""search_tables.py [--seeds LIST] [--paired-seeds LIST] [--scenario-seeds LIST]: the tables of docs/search.md, on standard output.
+"""search_tables.py [--seeds LIST] [--paired-seeds LIST] [--scenario-seeds LIST]: the tables of docs/explanation/search.md, on standard output.
 
 Compares the searches on the jobs of the public traces (in FLYBALL_TEST_DATA, or ../shared/data)
 and on synthetic jobs, with profile windows of 10 %, as `flyball sim compare` does it. BUILD_DIR

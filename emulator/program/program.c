@@ -54,7 +54,7 @@ static void print_help(const struct program_command *command)
         fputs(about, stdout);
         for (size_t i = 0; program_commands[i] != NULL; i++)
             printf("  %-10s %s\n", program_commands[i]->name, program_commands[i]->summary);
-        puts("\n'flyball-emulator help COMMAND' explains a command, docs/emulator.md the whole.");
+        puts("\n'flyball-emulator help COMMAND' explains a command, docs/howto/emulator.md the whole.");
         return;
     }
     printf("flyball-emulator %s - %s\n\n  flyball-emulator %s [OPTION...]%s%s\n", command->name,

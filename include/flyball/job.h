@@ -90,7 +90,7 @@ struct fly_job_why {
     const char *policy;   /* that chose */
     const char *reason;   /* a word: "explore" */
     const char *sentence; /* for people */
-    const char *numbers;  /* what was known then, as a JSON object (docs/decisions.md) */
+    const char *numbers;  /* what was known then, as a JSON object (docs/explanation/decisions.md) */
     bool capped;          /* it may be stopped for its cost */
     bool last_try;        /* of its recurrence: the best known choice */
 };
@@ -195,7 +195,7 @@ struct fly_job_runs {
 
 /*
  * What the job saves on one kind of hardware against runs of the default batch size at the highest limit,
- * for each model delivered (docs/savings.md). Fractions: 0.12 is 12 % less; below 0 is more.
+ * for each model delivered (docs/explanation/savings.md). Fractions: 0.12 is 12 % less; below 0 is more.
  */
 struct fly_job_saving {
     size_t size;

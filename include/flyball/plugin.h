@@ -46,7 +46,7 @@
  * that outlives a state, and no random numbers but those of the question. Several
  * states live at once, on several threads, one thread at a time each. Keep a
  * pointer only if its comment allows it. Do not print to stdout, exit or start
- * threads. docs/plugins.md says more, and what is checked.
+ * threads. docs/howto/plugins.md says more, and what is checked.
  */
 #ifdef __cplusplus
 extern "C" {

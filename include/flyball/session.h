@@ -64,7 +64,7 @@ extern "C" {
  * the session runs the default batch size, or what was decided before, and tunes nothing;
  * fly_session_status says why. Reports that could not be delivered are kept on this
  * machine, in the directory that FLYBALL_SPOOL names or the user's own, and a later
- * session delivers them; docs/faults.md says what a killed program and a crashed machine
+ * session delivers them; docs/explanation/faults.md says what a killed program and a crashed machine
  * can lose. One thread talks to the log, and others to the disk. The session waits for
  *
  *     what to run         wait_s and half a second
@@ -79,7 +79,7 @@ extern "C" {
  * max_epochs.
  *
  * Under `flyball run --job` a session of the same job takes up that try: there is one
- * trial, not two (docs/variables.md has the variables).
+ * trial, not two (docs/reference/variables.md has the variables).
  *
  * For one thread. After fork the child's copy is inert: its calls do nothing, and
  * closing it only frees memory.
@@ -188,7 +188,7 @@ struct fly_session_options {
     /* Of this submission and those that come. */
     uint32_t recurrences_left; /* with this one: only what pays within them is explored; 0: not known */
 
-    /* What the job learns from beside itself (docs/jobs.md). */
+    /* What the job learns from beside itself (docs/howto/jobs.md). */
     const char *like;     /* a job whose past a new job learns from; NULL: none */
     const char *revision; /* of script, data and hyper-parameters; another one than on record: learning begins
                              anew, with the past as a hint; NULL: as on record */

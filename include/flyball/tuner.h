@@ -50,7 +50,7 @@ extern "C" {
  *
  * If you give no turner, the tuner sets the limits of the meter's GPUs, under a lock for
  * each GPU and never where somebody else works. A guard process puts them back if this
- * process is killed (docs/power.md). If limits may not be set, tuning has STOPPED from the
+ * process is killed (docs/howto/power.md). If limits may not be set, tuning has STOPPED from the
  * start, the report says once why and what would help, and everything else works. The
  * guard, flyball-guard, is looked for where FLYBALL_GUARD says, beside the program, and
  * where it was installed. Close the meter after the tuner.
@@ -84,13 +84,13 @@ enum { FLY_TUNER_TEXT_MAX = 256, FLY_TUNER_BACKOFFS_MAX = 3, FLY_TUNER_SUMMARY_M
 /*
  * What is set. A ceiling on the clock sets the clock itself, at every load. A power limit
  * leaves it to the board to find a clock. No driver tells which ceiling is set;
- * docs/power_how.md says what can be known of one.
+ * docs/explanation/power_how.md says what can be known of one.
  *
  * With both, the best limit is searched first, and then the best ceiling under that limit,
  * none included; the bound is on the two together. Where one of the knobs may not be turned,
  * the other is tuned alone, and the report's `knob_note` says so.
  *
- * A workload power profile is a setting of the driver for a kind of work (docs/power.md), of
+ * A workload power profile is a setting of the driver for a kind of work (docs/howto/power.md), of
  * NVIDIA's boards since Blackwell. Tuned are none, against which the bound is held, and each
  * profile that all GPUs offer, one at a time. They have no order, so each one is measured.
  */

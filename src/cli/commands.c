@@ -122,7 +122,7 @@ static const struct cli_variable variables[] = {
     {"FLYBALL_GB_URL", "Another address of the GB Carbon Intensity API."},
     {"FLYBALL_CONTAINED",
      "Set to 1 in a container that has its GPUs for itself: what cannot be seen there keeps "
-     "no knob from turning (docs/power.md)."},
+     "no knob from turning (docs/howto/power.md)."},
     {"FLYBALL_GUARD", "Path of flyball-guard, where it is neither beside the program or library nor "
                       "installed."},
     {"FLYBALL_JOB_NAME", "Set by 'flyball run --job' for what it runs: the job's name."},

@@ -7,7 +7,7 @@
 
 /*
  * The demo's findings for one job: every figure that is printed. They come from the tries alone,
- * so that a reader can recompute them from the tries file. docs/demo.md defines each.
+ * so that a reader can recompute them from the tries file. docs/tutorial/demo.md defines each.
  */
 enum { FINDINGS_TAIL = 10 }; /* the last recurrences, when most of the exploring is over */
 

@@ -4,7 +4,7 @@
 
 /*
  * How far a figure may be from the truth: half widths of intervals that hold the truth in 95 of
- * 100 cases. docs/metering.md derives the formulas. Pure.
+ * 100 cases. docs/explanation/metering.md derives the formulas. Pure.
  */
 
 /* One edge of a window over a counter: the power around it, and the limits of the age of the last update. */

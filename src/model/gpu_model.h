@@ -99,7 +99,7 @@ struct gpu_load {
  *     b200        B200 SXM6 180 GB      1000 W            200 W, assumed
  *
  * Static power and voltage floor of v100 and a40 are near the middle of the fits to recorded
- * trainings (docs/emulator.md); those of the others, idle powers, lowest clocks and steps are assumed.
+ * trainings (docs/howto/emulator.md); those of the others, idle powers, lowest clocks and steps are assumed.
  */
 extern const struct gpu_shape gpu_shapes[];
 

@@ -17,7 +17,6 @@ const struct node_mode_row node_modes[MODE_COUNT] = {
     [MODE_VERSION] = {"--version", "Print the version, and end."},
     [MODE_HELP] = {"--help", "Print this help, and end."},
     [MODE_MANUAL] = {"--manual", "Print the manual page in mdoc, and end."},
-    [MODE_MARKDOWN] = {"--markdown", "Print the table of settings in Markdown, and end."},
     [MODE_QUANTITIES] = {"--quantities", "Print what each series of /metrics means in Markdown, and end."},
 };
 

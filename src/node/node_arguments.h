@@ -18,7 +18,6 @@ enum node_mode {
     MODE_VERSION,
     MODE_HELP,
     MODE_MANUAL,
-    MODE_MARKDOWN,
     MODE_QUANTITIES,
     MODE_COUNT
 };

@@ -309,7 +309,6 @@ int main(int argc, char **argv)
         [MODE_VERSION] = put_version,
         [MODE_HELP] = node_reference_help,
         [MODE_MANUAL] = node_reference_manual,
-        [MODE_MARKDOWN] = node_reference_markdown,
         [MODE_QUANTITIES] = node_reference_quantities,
     };
     struct node_arguments arguments;

@@ -135,44 +135,6 @@ void node_reference_manual(struct buffer *out)
     buffer_puts(out, ".Xr flyball 1 ,\n.Xr flyball.ini 5\n");
 }
 
-static void put_cell(const char *text, struct buffer *out)
-{
-    for (; *text != '\0'; text++)
-        buffer_printf(out, *text == '|' ? "\\%c" : "%c", *text);
-}
-
-static void put_markdown_row(const struct cli_option *option, const char *reloads, struct buffer *out)
-{
-    struct buffer facts;
-
-    buffer_init(&facts, FACTS_MAX);
-    value_describe(option, &facts);
-    buffer_printf(out, "| `%s` | %s%s%s | ", option->key, option->default_text != NULL ? "`" : "",
-                  option->default_text != NULL ? option->default_text : "",
-                  option->default_text != NULL ? "`" : "");
-    put_cell(option->help, out);
-    if (facts.length > 0) {
-        buffer_puts(out, " Expects ");
-        put_cell(facts.data, out);
-        buffer_puts(out, ".");
-    }
-    if (reloads != NULL)
-        buffer_printf(out, " | %s", reloads);
-    buffer_puts(out, " |\n");
-    buffer_deinit(&facts);
-}
-
-void node_reference_markdown(struct buffer *out)
-{
-    buffer_puts(out, "| key | default | meaning | in force |\n| --- | --- | --- | --- |\n");
-    for (int i = 0; i < KEY_COUNT; i++)
-        put_markdown_row(&node_settings[i].option, node_settings[i].reloads ? "at SIGHUP" : "at the start",
-                         out);
-    buffer_puts(out, "\n| key of a rule | default | meaning |\n| --- | --- | --- |\n");
-    for (int i = 0; i < RULE_KEYS; i++)
-        put_markdown_row(&node_rule_keys[i], NULL, out);
-}
-
 void node_reference_quantities(struct buffer *out)
 {
     static const struct quantities *const tables[] = {

@@ -12,7 +12,6 @@ enum { NODE_REFERENCE_MAX = 1 << 20 };
 
 void node_reference_help(struct buffer *out);       /* for the terminal */
 void node_reference_manual(struct buffer *out);     /* flyballd.8, in mdoc */
-void node_reference_markdown(struct buffer *out);   /* the tables of docs/flyballd.md */
-void node_reference_quantities(struct buffer *out); /* the tables of docs/prometheus.md */
+void node_reference_quantities(struct buffer *out); /* of every series, in Markdown */
 
 #endif

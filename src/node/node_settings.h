@@ -9,7 +9,7 @@
 
 /*
  * The settings of the daemon as one table. Its configuration file (node/node_config.h), its command
- * line, its manual page and the table in docs/flyballd.md all come from it: a new setting is a
+ * line, its manual page and the table in docs/howto/flyballd.md all come from it: a new setting is a
  * name in the enum and a row in node_settings.c.
  */
 enum node_key {

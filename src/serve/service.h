@@ -8,7 +8,7 @@
 
 /*
  * The service for a store of jobs: a server (server.h) whose back has worker threads, which
- * answer by families of routes. docs/service.md is the manual for users.
+ * answer by families of routes. docs/howto/service.md is the manual for users.
  *
  *     code = service_open(&options, &server, out_error);
  *     ... server_tick(server), server_quiesce(server) ...

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The routes of the public batch-size server, so that its clients work unchanged with the jobs of
- * a store. docs/zeus_server.md says what they answer, and where they differ because that server
+ * a store. docs/howto/zeus_server.md says what they answer, and where they differ because that server
  * is at fault.
  *
  * These routes reach only jobs that were registered through them, since clients of that server

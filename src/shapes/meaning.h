@@ -8,7 +8,7 @@
  * What a figure means, in one place: its name and unit, how it behaves, and a sentence.
  *
  * These rows define the columns of tables and CSV, the members of JSON rows, the metric families of
- * Prometheus, and docs/quantities.md. A table of rows is in the file that computes its figures:
+ * Prometheus, and help --quantities. A table of rows is in the file that computes its figures:
  *
  *     static const struct meaning columns[] = {
  *         {"node", "node", MEANING_TEXT, 0, NULL, MEANING_FACT, "Machine of the device."},

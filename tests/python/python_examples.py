@@ -183,7 +183,7 @@ def test_quick_start():
     """The commands of the page, one after the other in one shell."""
     if interpreter("torch", "sklearn") != "/usr/bin/python3" and tap.run(["/usr/bin/python3", "-c", "import torch, sklearn"]).returncode != 0:
         raise tap.Skip("the page names /usr/bin/python3, which has no torch and sklearn")
-    commands = re.findall(r"^    \$ ((?:.*\\\n)*.*)$", (ROOT / "docs" / "python_quickstart.md").read_text(encoding="utf-8"), re.MULTILINE)
+    commands = re.findall(r"^    \$ ((?:.*\\\n)*.*)$", (ROOT / "docs/tutorial/python_quickstart.md").read_text(encoding="utf-8"), re.MULTILINE)
     place = environment(PATH=f"{BUILD}:{EMULATOR}:{os.environ['PATH']}", FLYBALL_STORE=f"{HOME.name}/quick.sqlite")
     done = tap.run(["sh", "-exc", "\n".join(commands)], env=place, cwd=EXAMPLES, timeout=PATIENCE_S)
     tap.equal(done.returncode, 0, done.stdout + done.stderr)
@@ -194,7 +194,7 @@ def test_quick_start():
 
 
 def test_the_pages_lines_are_the_example():
-    page = (ROOT / "docs" / "python_quickstart.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/tutorial/python_quickstart.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```diff\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     shown = [line for line in block.splitlines() if line[0] in "+-"]
     told = [line[0] + line[2:] for line in changed("train.py", "train_flyball.py")]

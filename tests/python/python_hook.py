@@ -370,7 +370,7 @@ def test_left_out():
     tap.equal(done.stdout, "None\n", "a plain run has no hook")
 
 
-SNIPPET = re.search(r"^def flyball_steps.*?\n    return tell\n", (ROOT / "docs" / "steps.md").read_text(), re.DOTALL | re.MULTILINE).group()
+SNIPPET = re.search(r"^def flyball_steps.*?\n    return tell\n", (ROOT / "docs/howto/steps.md").read_text(), re.DOTALL | re.MULTILINE).group()
 
 
 def test_a_program_with_lines():

@@ -2,7 +2,7 @@
 """check_symbols.py LIBRARY ROOT: the library's face is exactly what its headers promise.
 
 LIBRARY is libflyball.so; the headers are ROOT/include/flyball, the manual is
-ROOT/docs/api.md. Prints TAP.
+ROOT/docs/reference/api.md. Prints TAP.
 """
 import glob
 import os
@@ -33,7 +33,7 @@ def declarations(root):
 
 def manual_words(root):
     try:
-        with open(os.path.join(root, "docs/api.md"), encoding="utf-8") as file:
+        with open(os.path.join(root, "docs/reference/api.md"), encoding="utf-8") as file:
             return set(re.findall(r"\w+", file.read()))
     except FileNotFoundError:
         return set()
@@ -48,7 +48,7 @@ def main():
         ("exported symbols are declared in a public header", symbols - set(declared)),
         ("declared functions are exported", set(declared) - symbols),
         ("declared functions have a comment", {name for name, commented in declared.items() if not commented}),
-        ("exported symbols are in docs/api.md", symbols - manual_words(root)),
+        ("exported symbols are in docs/reference/api.md", symbols - manual_words(root)),
     ]
     print(f"1..{len(points)}")
     for number, (what, faults) in enumerate(points, 1):

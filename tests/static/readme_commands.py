@@ -20,7 +20,7 @@ FLYBALL = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(sys.argv[2]).resolve()
 EMULATOR = pathlib.Path(os.environ.get("FLYBALL_TEST_EMULATOR", FLYBALL.parent / "emulator"))
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("FLYBALL_", "XDG_"))}
-PAGES = ("README.md", "docs/pytorch.md", "docs/run.md", "docs/simulator.md", "docs/tuning.md", "docs/tutorial.md")
+PAGES = ("README.md", "docs/howto/pytorch.md", "docs/howto/run.md", "docs/howto/simulator.md", "docs/howto/tuning.md", "docs/tutorial/tutorial.md")
 LONG = 200  # steps; `train` takes some 20 ms for each
 
 
@@ -62,19 +62,19 @@ def test_readme():
 
 
 def test_tutorial():
-    check("docs/tutorial.md")
+    check("docs/tutorial/tutorial.md")
 
 
 def test_measuring():
-    check("docs/run.md")
+    check("docs/howto/run.md")
 
 
 def test_tuning():
-    check("docs/tuning.md")
+    check("docs/howto/tuning.md")
 
 
 def test_simulator():
-    check("docs/simulator.md")
+    check("docs/howto/simulator.md")
 
 
 # What the page calls "your own", and of PyTorch as much as the page uses: no training, no model.
@@ -113,7 +113,7 @@ def save(state, path):
 
 
 def test_pytorch():
-    said = check("docs/pytorch.md", [("train.py", "\n".join([*blocks("docs/pytorch.md"), "main()\n"])), ("mine.py", MINE), ("torch.py", TORCH)])
+    said = check("docs/howto/pytorch.md", [("train.py", "\n".join([*blocks("docs/howto/pytorch.md"), "main()\n"])), ("mine.py", MINE), ("torch.py", TORCH)])
     tap.contains(said, "target reached")
 
 

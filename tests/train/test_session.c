@@ -399,11 +399,11 @@ static void test_inside(void **state)
     step_lines_close(&lines);
 }
 
-/* docs/variables.md has every variable, as the table says it. */
+/* docs/reference/variables.md has every variable, as the table says it. */
 static void test_variables_are_documented(void **state)
 {
     static char text[1 << 15];
-    FILE *file = fopen("docs/variables.md", "r");
+    FILE *file = fopen("docs/reference/variables.md", "r");
     size_t length;
 
     (void)state;

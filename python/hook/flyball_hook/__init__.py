@@ -3,7 +3,7 @@
 
 `watch` waits for the modules of WANTED and hooks each one as soon as the program has imported it. Nothing of them is
 imported here, and little else: every Python that the program starts comes through here. What is found, and the first
-failure, are lines for the report (docs/steps.md, "The lines"). No failure reaches the program.
+failure, are lines for the report (docs/howto/steps.md, "The lines"). No failure reaches the program.
 """
 
 import os

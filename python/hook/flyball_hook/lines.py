@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes lines to the file that FLYBALL_STEPS names, as docs/steps.md has them."""
+"""Writes lines to the file that FLYBALL_STEPS names, as docs/howto/steps.md has them."""
 
 import os
 import sys

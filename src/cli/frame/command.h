@@ -94,7 +94,7 @@ struct cli_command {
 
     const char *exit_status; /* a paragraph on statuses of its own, or NULL */
     struct cli_example examples[CLI_EXAMPLES_MAX];
-    const struct quantities *outputs[CLI_OUTPUTS_MAX]; /* what its figures mean, for docs/quantities.md */
+    const struct quantities *outputs[CLI_OUTPUTS_MAX]; /* what its figures mean, for help --quantities */
     bool ignores_settings; /* reads no variable and no file, so that it works if those are broken */
 
     /*

@@ -22,7 +22,7 @@ int help_show(const struct cli_program *program, const char *const *words, size_
 /* The whole reference as Markdown. */
 void help_markdown(const struct cli_program *program, struct buffer *out);
 
-/* The meaning of every figure that the commands print, as Markdown: docs/quantities.md. */
+/* The meaning of every figure that the commands print, as Markdown. */
 void help_quantities(const struct cli_program *program, struct buffer *out);
 
 /* Tables of that page, "Of a device: ..."; those that follow each other and are of the same are one. */

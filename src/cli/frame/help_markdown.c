@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the reference as Markdown. It is committed as docs/cli.md, so it says nothing that
+ * Writes the reference as Markdown. It is installed as a page, so it says nothing that
  * differs between builds: the system's file has its usual name here.
  */
 #include <string.h>

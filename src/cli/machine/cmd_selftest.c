@@ -219,7 +219,7 @@ const struct cli_command cmd_selftest = {
          "the integral have in common, such as the gain of the board's sensor, no program can see.",
          "The report for programs, with --output or --format json, names the devices' models, their driver "
          "and "
-         "the kernel's version, and neither the host nor the cards. docs/selftest.md says how to read it and "
+         "the kernel's version, and neither the host nor the cards. docs/howto/selftest.md says how to read it and "
          "how to send it."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],

@@ -58,7 +58,7 @@ enum job_target {
  * money are counted. Trials are compared by their energy at one and the same reference, that of the log.
  * Which figure that is makes no difference to a choice, so it is 1, and costs are in joules as ever, even
  * when a reference is not known. With each trial's own reference, a batch size would look expensive because
- * it ran in a dirty week (docs/decisions.md has the figures).
+ * it ran in a dirty week (docs/explanation/decisions.md has the figures).
  */
 
 /*

@@ -12,7 +12,7 @@
 #include "meter/tally/tally.h"
 
 /*
- * Reads flyballd's record of who used the GPUs (docs/formats.md): what the meters counted, as windows of
+ * Reads flyballd's record of who used the GPUs (docs/reference/formats.md): what the meters counted, as windows of
  * meter/tally/tally.h, and what each process used within a period.
  *
  *     struct used used;

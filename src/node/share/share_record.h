@@ -13,7 +13,7 @@
 
 /*
  * The files of the record: ends of rows are appended to one, which is turned over when it is long; the rest
- * is in another that is replaced as a whole. docs/formats.md describes them.
+ * is in another that is replaced as a whole. docs/reference/formats.md describes them.
  *
  *     share_record_open(directory, &record, out_error);
  *     share_record_read_now(record, visit, state, &bad);      each line of what was last

@@ -14,7 +14,7 @@
 #include "node/watch/watch.h"
 
 /*
- * The daemon's own routes, below /v1/; docs/flyballd.md lists them for clients. node_v1.c has them
+ * The daemon's own routes, below /v1/; docs/howto/flyballd.md lists them for clients. node_v1.c has them
  * as a table.
  *
  *     if (node_v1_is_below(request->path)) {

@@ -47,7 +47,7 @@ static int explain(struct own_knobs *knobs, int code, struct fly_error *out_erro
     if (code == FLY_EPERM && geteuid() != 0 && !site_offers_more(knob_site(knobs->knob)))
         error_set(out_error, code,
                   "the driver lets root alone set it; start the program with 'sudo -E', or give its user "
-                  "a way (docs/power.md)");
+                  "a way (docs/howto/power.md)");
     if (code == FLY_ESTATE)
         (void)knob_restore(knobs->knob, NULL);
     return code;

@@ -81,7 +81,7 @@ def demo(*arguments):
     return _demos[arguments]
 
 
-# -- The calculations of docs/demo.md --
+# -- The calculations of docs/tutorial/demo.md --
 
 
 @functools.cache
@@ -320,7 +320,7 @@ def test_second_default_is_the_best_choice():
         tap.equal(costs[default], min(costs.values()))
 
 
-# -- The tries are what docs/demo.md says --
+# -- The tries are what docs/tutorial/demo.md says --
 
 
 def test_tries_stand_in_the_log():

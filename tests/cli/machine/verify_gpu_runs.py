@@ -27,7 +27,7 @@ def test_a_whole_run_that_sets_nothing():
                   "Power limits and persistence mode stand as before."):
         tap.contains(page, piece)
     tap.equal("Not measured" in page, False)
-    tap.equal(list((ROOT / "docs" / "hardware").glob("EMULATED*")), [])
+    tap.equal(list((ROOT / "docs/reference/hardware").glob("EMULATED*")), [])
     check_names(page)
     check_figures(seen["found"])
     check_page(page)

@@ -113,7 +113,7 @@ def test_a_line_on_the_terminal():
 
 def test_the_documented_snippet():
     """One text, wherever it stands."""
-    for page in ("docs/steps.md", "docs/pytorch.md"):
+    for page in ("docs/howto/steps.md", "docs/howto/pytorch.md"):
         tap.contains((ROOT / page).read_text(), SNIPPET.rstrip(), page)
 
 

@@ -141,12 +141,12 @@ def test_nothing_left_is_a_result():
 
 
 def test_manual_leads_to_a_plugin():
-    """The C text and the command of docs/plugins.md and of the header, as a reader would copy them."""
+    """The C text and the command of docs/howto/plugins.md and of the header, as a reader would copy them."""
     compiler = shutil.which("cc")
     if compiler is None:
         raise tap.Skip("there is no compiler")
     box = Sandbox()
-    manual = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    manual = (ROOT / "docs/howto/plugins.md").read_text(encoding="utf-8")
     box.write("mine.c", manual.split("```c\n")[1].split("```")[0])
     header = (ROOT / "include" / "flyball" / "plugin.h").read_text(encoding="utf-8")
     sample = header.split("This is a whole one:\n")[1].split(" *     $ cc")[0]

@@ -3,5 +3,5 @@
 
     from flyball.compat.zeus.monitor import ZeusMonitor
 
-docs/migrate_from_zeus.md has the table of names and what differs.
+docs/howto/migrate_from_zeus.md has the table of names and what differs.
 """

@@ -83,7 +83,7 @@ class BatchSizeOptimizer(Callback):
                 break
 
     monitor     of the GPUs of this training, or of this rank
-    server_url  where the server is (docs/zeus_server.md)
+    server_url  where the server is (docs/howto/zeus_server.md)
     job         which recurring job this is
     rank        of this process; rank 0 speaks to the server
 
