@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_CLI_SUPPORT_H
-#define FLYBALL_TESTS_CLI_SUPPORT_H
+#ifndef FLYBALL_TESTS_CLI_CLI_SUPPORT_H
+#define FLYBALL_TESTS_CLI_CLI_SUPPORT_H
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_EMULATOR_SUPPORT_H
-#define FLYBALL_TESTS_EMULATOR_SUPPORT_H
+#ifndef FLYBALL_TESTS_EMULATOR_EMULATOR_SUPPORT_H
+#define FLYBALL_TESTS_EMULATOR_EMULATOR_SUPPORT_H
 
 /* For tests that load the emulator's driver library as a program would. */
 #include "test.h"

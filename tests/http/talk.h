@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_TALK_H
-#define FLYBALL_TESTS_TALK_H
+#ifndef FLYBALL_TESTS_HTTP_TALK_H
+#define FLYBALL_TESTS_HTTP_TALK_H
 
 #include <pthread.h>
 #include <stdatomic.h>

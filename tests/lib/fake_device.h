@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_FAKE_DEVICE_H
-#define FLYBALL_TESTS_FAKE_DEVICE_H
+#ifndef FLYBALL_TESTS_LIB_FAKE_DEVICE_H
+#define FLYBALL_TESTS_LIB_FAKE_DEVICE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_FAKE_JOBS_H
-#define FLYBALL_TESTS_FAKE_JOBS_H
+#ifndef FLYBALL_TESTS_LIB_FAKE_JOBS_H
+#define FLYBALL_TESTS_LIB_FAKE_JOBS_H
 
 #include "job/core/job_backend.h"
 

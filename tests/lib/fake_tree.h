@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_FAKE_TREE_H
-#define FLYBALL_TESTS_FAKE_TREE_H
+#ifndef FLYBALL_TESTS_LIB_FAKE_TREE_H
+#define FLYBALL_TESTS_LIB_FAKE_TREE_H
 
 /*
  * A made-up /sys and /proc in its own directory.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_FAULTY_VFS_H
-#define FLYBALL_TESTS_FAULTY_VFS_H
+#ifndef FLYBALL_TESTS_LIB_FAULTY_VFS_H
+#define FLYBALL_TESTS_LIB_FAULTY_VFS_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_JOB_FIXTURE_H
-#define FLYBALL_TESTS_JOB_FIXTURE_H
+#ifndef FLYBALL_TESTS_LIB_JOB_FIXTURE_H
+#define FLYBALL_TESTS_LIB_JOB_FIXTURE_H
 
 /*
  * Jobs in their own store (a file, or the one that FLYBALL_TEST_STORE names), in virtual time, and calls on

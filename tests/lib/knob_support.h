@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_KNOB_SUPPORT_H
-#define FLYBALL_TESTS_KNOB_SUPPORT_H
+#ifndef FLYBALL_TESTS_LIB_KNOB_SUPPORT_H
+#define FLYBALL_TESTS_LIB_KNOB_SUPPORT_H
 
 /* Emulated GPUs whose knobs this process and others turn, in the test's own directory. */
 #include "test.h"

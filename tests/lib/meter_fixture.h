@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_METER_FIXTURE_H
-#define FLYBALL_TESTS_METER_FIXTURE_H
+#ifndef FLYBALL_TESTS_LIB_METER_FIXTURE_H
+#define FLYBALL_TESTS_LIB_METER_FIXTURE_H
 
 #include "fake_device.h"
 #include "meter/meter.h"

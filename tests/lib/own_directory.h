@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_OWN_DIRECTORY_H
-#define FLYBALL_TESTS_OWN_DIRECTORY_H
+#ifndef FLYBALL_TESTS_LIB_OWN_DIRECTORY_H
+#define FLYBALL_TESTS_LIB_OWN_DIRECTORY_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_SESSION_SCENE_H
-#define FLYBALL_TESTS_SESSION_SCENE_H
+#ifndef FLYBALL_TESTS_LIB_SESSION_SCENE_H
+#define FLYBALL_TESTS_LIB_SESSION_SCENE_H
 
 #include "test.h"
 

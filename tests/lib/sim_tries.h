@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_SIM_TRIES_H
-#define FLYBALL_TESTS_SIM_TRIES_H
+#ifndef FLYBALL_TESTS_LIB_SIM_TRIES_H
+#define FLYBALL_TESTS_LIB_SIM_TRIES_H
 
 #include "sim/recurring.h"
 

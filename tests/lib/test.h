@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_TEST_H
-#define FLYBALL_TESTS_TEST_H
+#ifndef FLYBALL_TESTS_LIB_TEST_H
+#define FLYBALL_TESTS_LIB_TEST_H
 
 /* Includes what cmocka needs before it, cmocka itself, and a few checks that print both sides. */
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_TEST_DATA_H
-#define FLYBALL_TESTS_TEST_DATA_H
+#ifndef FLYBALL_TESTS_LIB_TEST_DATA_H
+#define FLYBALL_TESTS_LIB_TEST_DATA_H
 
 #include <stdbool.h>
 #include <stddef.h>

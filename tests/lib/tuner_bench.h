@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_TUNER_BENCH_H
-#define FLYBALL_TESTS_TUNER_BENCH_H
+#ifndef FLYBALL_TESTS_LIB_TUNER_BENCH_H
+#define FLYBALL_TESTS_LIB_TUNER_BENCH_H
 
 #include "emulator/control.h"
 #include "meter/meter.h"

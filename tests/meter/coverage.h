@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_COVERAGE_H
-#define FLYBALL_TESTS_COVERAGE_H
+#ifndef FLYBALL_TESTS_METER_COVERAGE_H
+#define FLYBALL_TESTS_METER_COVERAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

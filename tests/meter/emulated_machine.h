@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_EMULATED_MACHINE_H
-#define FLYBALL_TESTS_EMULATED_MACHINE_H
+#ifndef FLYBALL_TESTS_METER_EMULATED_MACHINE_H
+#define FLYBALL_TESTS_METER_EMULATED_MACHINE_H
 
 #include "coverage.h"
 #include "emulator/control.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_MADE_LOADS_H
-#define FLYBALL_TESTS_MADE_LOADS_H
+#ifndef FLYBALL_TESTS_METER_MADE_LOADS_H
+#define FLYBALL_TESTS_METER_MADE_LOADS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_WINDOW_JUDGE_H
-#define FLYBALL_TESTS_WINDOW_JUDGE_H
+#ifndef FLYBALL_TESTS_METER_WINDOW_JUDGE_H
+#define FLYBALL_TESTS_METER_WINDOW_JUDGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

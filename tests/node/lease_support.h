@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_LEASE_SUPPORT_H
-#define FLYBALL_TESTS_LEASE_SUPPORT_H
+#ifndef FLYBALL_TESTS_NODE_LEASE_SUPPORT_H
+#define FLYBALL_TESTS_NODE_LEASE_SUPPORT_H
 
 /* Leases over emulated GPUs, and processes that hold them. */
 #include "knob_support.h"

@@ -16,7 +16,7 @@ import tap
 SOURCE = pathlib.Path(sys.argv[2])
 FLYBALLD = pathlib.Path(sys.argv[1]).resolve().parent / "flyballd"
 RULES = sorted((SOURCE / "integrations/prometheus").glob("*.yml"))
-TESTS = SOURCE / "tests/lib/prometheus_rules.yml"
+TESTS = SOURCE / "tests/node/prometheus_rules.yml"
 
 
 def promtool(*arguments, **keywords):

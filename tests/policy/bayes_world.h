@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_BAYES_WORLD_H
-#define FLYBALL_TESTS_BAYES_WORLD_H
+#ifndef FLYBALL_TESTS_POLICY_BAYES_WORLD_H
+#define FLYBALL_TESTS_POLICY_BAYES_WORLD_H
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_CARBON_FIXTURE_H
-#define FLYBALL_TESTS_CARBON_FIXTURE_H
+#ifndef FLYBALL_TESTS_POLICY_CARBON_FIXTURE_H
+#define FLYBALL_TESTS_POLICY_CARBON_FIXTURE_H
 
 #include "policy/carbon/carbon_hull.h"
 #include "test.h"

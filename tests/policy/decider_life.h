@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_DECIDER_LIFE_H
-#define FLYBALL_TESTS_DECIDER_LIFE_H
+#ifndef FLYBALL_TESTS_POLICY_DECIDER_LIFE_H
+#define FLYBALL_TESTS_POLICY_DECIDER_LIFE_H
 
 #include "test.h"
 

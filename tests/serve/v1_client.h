@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_V1_CLIENT_H
-#define FLYBALL_TESTS_V1_CLIENT_H
+#ifndef FLYBALL_TESTS_SERVE_V1_CLIENT_H
+#define FLYBALL_TESTS_SERVE_V1_CLIENT_H
 
 /* Requests to the service's own interface without a socket. */
 #include "test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_ZEUS_FIXTURE_H
-#define FLYBALL_TESTS_ZEUS_FIXTURE_H
+#ifndef FLYBALL_TESTS_SERVE_ZEUS_FIXTURE_H
+#define FLYBALL_TESTS_SERVE_ZEUS_FIXTURE_H
 
 /* Requests to the public batch-size server's routes, over jobs in their own store. */
 #include "job_fixture.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_SHAPE_KINDS_H
-#define FLYBALL_TESTS_SHAPE_KINDS_H
+#ifndef FLYBALL_TESTS_SHAPES_SHAPE_KINDS_H
+#define FLYBALL_TESTS_SHAPES_SHAPE_KINDS_H
 
 #include <stdio.h>
 #include <stdlib.h>

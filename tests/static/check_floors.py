@@ -267,6 +267,7 @@ def misjudged(plan, path, text, broken):
         write(root, "src/base/twin.c", SOURCE.format(""))
         for number in range(FILES_MAX - 1):
             write(root, f"src/store/{number}.c", SOURCE.format(""))
+        for number in range(FILES_MAX):
             write(root, f"tests/store/{number}.c", SOURCE.format(""))
         write(root, path, text)
         for _, rule in RULES:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_STORE_FIXTURE_H
-#define FLYBALL_TESTS_STORE_FIXTURE_H
+#ifndef FLYBALL_TESTS_STORE_STORE_FIXTURE_H
+#define FLYBALL_TESTS_STORE_STORE_FIXTURE_H
 
 #include "test.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_CARBON_SCENE_H
-#define FLYBALL_TESTS_CARBON_SCENE_H
+#ifndef FLYBALL_TESTS_TRAIN_CARBON_SCENE_H
+#define FLYBALL_TESTS_TRAIN_CARBON_SCENE_H
 
 #include <flyball/carbon.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_KNOB_BENCH_H
-#define FLYBALL_TESTS_KNOB_BENCH_H
+#ifndef FLYBALL_TESTS_TRAIN_KNOB_BENCH_H
+#define FLYBALL_TESTS_TRAIN_KNOB_BENCH_H
 
 /*
  * A training on emulated GPUs whose limits and clocks a tuner sets by the guarded knob, in virtual time; one

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_RANK_JOIN_H
-#define FLYBALL_TESTS_RANK_JOIN_H
+#ifndef FLYBALL_TESTS_TRAIN_RANK_JOIN_H
+#define FLYBALL_TESTS_TRAIN_RANK_JOIN_H
 
 #include <pthread.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_TESTS_STANDIN_GB_H
-#define FLYBALL_TESTS_STANDIN_GB_H
+#ifndef FLYBALL_TESTS_TRAIN_STANDIN_GB_H
+#define FLYBALL_TESTS_TRAIN_STANDIN_GB_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -168,7 +168,7 @@ def test_failed_before_its_first_step():
             tap.equal((shown["recurrences"], "crashed" in job("why", "job", form="table").split("\n\n")[0]), (1, False), shown)
     # In logs it is a crash, as older versions know it, and it says what it is.
     log = subprocess.run([FLYBALL, "job", "export", "job"], env=environment(), cwd=HOME, capture_output=True, text=True, check=True).stdout
-    bodies = [json.loads(line)["body"] for line in log.splitlines() if '"ended"' in line]
+    bodies = [json.loads(line)["body"] for line in log.splitlines() if '"outcome"' in line]
     tap.equal([(body["outcome"], body.get("nothing_learnt", False)) for body in bodies], [("crashed", True)] * 3 + [("reached", False)])
     replayed = subprocess.run([FLYBALL, "sim", "replay", "-"], input=log, env=environment(), cwd=HOME, capture_output=True, text=True, check=False)
     tap.equal(replayed.returncode, 0, replayed.stderr)

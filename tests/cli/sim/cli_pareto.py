@@ -20,7 +20,7 @@ import svg_texts
 import tap
 from sim_fixture import CLEAN, FLYBALL, JOBS, Sandbox, power_text, train_text
 
-BESIDE = pathlib.Path(sys.argv[2]).resolve().parent / "shared" / "data"
+BESIDE = tap.LIB.parents[2] / "shared" / "data"
 DATA = pathlib.Path(os.environ.get("FLYBALL_TEST_DATA") or BESIDE)
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -19,7 +19,7 @@ import shutil
 import tap
 from sim_fixture import CLEAN, FLYBALL, Sandbox
 
-BESIDE = pathlib.Path(sys.argv[2]).resolve().parent / "shared" / "data"
+BESIDE = tap.LIB.parents[2] / "shared" / "data"
 DATA = pathlib.Path(os.environ.get("FLYBALL_TEST_DATA") or BESIDE).resolve()
 PROFILE = ((100, 98.4, 1.929), (150, 144.6, 1.18), (200, 184.9, 1.053), (225, 205.4, 1.02), (250, 220.3, 1.0))
 EPOCH = datetime.datetime(2030, 1, 1, tzinfo=datetime.timezone.utc)

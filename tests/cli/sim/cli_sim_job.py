@@ -19,7 +19,7 @@ import sim_reference as reference
 import tap
 from sim_fixture import ALL_POLICIES, FLYBALL, JOBS, Sandbox, cell, power_text, refuse, train_text
 
-BESIDE = pathlib.Path(sys.argv[2]).resolve().parent / "shared" / "data"
+BESIDE = tap.LIB.parents[2] / "shared" / "data"
 DATA = pathlib.Path(os.environ.get("FLYBALL_TEST_DATA") or BESIDE)
 QUICK = os.environ.get("FLYBALL_TEST_QUICK") == "1"
 
