@@ -46,7 +46,7 @@ static json_t *content(enum api_content by, const struct shape *shape)
 {
     json_t *reference;
 
-    if (by == API_BYTES)
+    if (by == API_BYTES || shape == NULL)
         return json_pack("{s:{s:{s:s, s:s}}}", API_BYTES_TYPE, "schema", "type", "string", "format",
                          "binary");
     reference = json_pack("{s:s+}", "$ref", "#/components/schemas/", shape->name);

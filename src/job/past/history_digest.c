@@ -327,7 +327,10 @@ int digest_read(const void *data, size_t length, struct arena *arena, struct job
     if (loading.bytes.failed)
         digest.count = 0;
     digest.rows = arena_alloc(arena, digest.count + 1, sizeof digest.rows[0]);
-    loading.memory |= digest.rows == NULL;
+    if (digest.rows == NULL) {
+        loading.memory = true;
+        digest.count = 0;
+    }
     get_rows(&loading, digest.first, digest.count, digest.rows);
     for (size_t i = 0; i < digest.count && !loading.bytes.failed && !loading.memory; i++)
         loading.unknown |= digest.rows[i].machine >= history->machine_count;
