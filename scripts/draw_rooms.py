@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""draw_rooms.py [--check]: draws src/rooms.toml as docs/rooms.svg, and writes its list into docs/explanation/design.md.
+"""draw_rooms.py [--check]: draws src/rooms.toml as docs/rooms.svg.
 
-With --check it writes nothing, and says with exit status 1 which of the two is out of date.
+With --check it writes nothing, and says with exit status 1 whether that is out of date.
 """
 import html
 import os
@@ -11,8 +11,7 @@ import textwrap
 import tomllib
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-PICTURE, PAGE = "docs/rooms.svg", "docs/explanation/design.md"
-BEGIN, END = "<!-- rooms: made by scripts/draw_rooms.py -->\n", "<!-- end of rooms -->\n"
+PICTURE = "docs/rooms.svg"
 
 WIDTH, LEFT, GAP, PAD = 1120, 40, 8, 10
 IN_A_LINE = 5
@@ -63,32 +62,6 @@ def picture(rooms):
     return head + "\n".join(body) + "\n</svg>\n"
 
 
-def listing(rooms):
-    """For each room: what it is for, where a change begins, what it may use."""
-    text = []
-    for row in reversed(rows(rooms)):
-        for room in row:
-            used = [f"`{name}/`" for name in room.get("uses", [])]
-            may = "It uses no other room." if not used else "It may use " + join(used) + "."
-            text.append(f"- **`{room['name']}/`** {room['is']} {room['begin']} {may}")
-    return textwrap_all(text)
-
-
-def join(words):
-    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
-
-
-def textwrap_all(items):
-    return "".join(textwrap.fill(item, 100, subsequent_indent="  ", break_long_words=False,
-                                 break_on_hyphens=False) + "\n" for item in items)
-
-
-def page(old, rooms):
-    """The page with a new list between its marks."""
-    before, rest = old.split(BEGIN)
-    return before + BEGIN + listing(rooms) + END + rest.split(END)[1]
-
-
 def read(path):
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         return file.read()
@@ -97,7 +70,7 @@ def read(path):
 def main():
     with open(os.path.join(ROOT, "src/rooms.toml"), "rb") as file:
         rooms = tomllib.load(file)["room"]
-    made = {PICTURE: picture(rooms), PAGE: page(read(PAGE), rooms)}
+    made = {PICTURE: picture(rooms)}
     stale = [path for path, text in made.items() if not os.path.exists(os.path.join(ROOT, path)) or read(path) != text]
     if "--check" in sys.argv[1:]:
         for path in stale:
