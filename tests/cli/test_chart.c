@@ -4,8 +4,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cli/kit/chart.h"
+#include "cli/kit/picture.h"
 
 enum { PICTURE_MAX = 1 << 20 };
 
@@ -317,6 +319,49 @@ static void test_limits(void **state)
     buffer_deinit(&picture);
 }
 
+/* Rows without points are left out; what there is no memory for is an error at the end, and no file. */
+static void test_pictures(void **state)
+{
+    static const size_t memories[] = {1 << 20, 1 << 10};
+    char path[] = "/tmp/flyball-picture-XXXXXX";
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    for (size_t i = 0; i < COUNT(memories); i++) {
+        struct picture picture;
+        struct picture_panel *panel;
+        struct picture_row *row;
+        struct fly_error error;
+        int code;
+
+        picture_begin(&picture, memories[i]);
+        panel = picture_panel(&picture,
+                              &(struct chart_panel){.height = 100, .x = {.label = "x"}, .y = {.label = "y"}});
+        (void)picture_row(&picture, panel, &(struct chart_series){.name = "nothing", .kind = CHART_LINE});
+        row = picture_row(&picture, panel, &(struct chart_series){.name = "much", .kind = CHART_LINE});
+        for (int x = 0; x < 1000; x++)
+            picture_point(&picture, row, x, x, NULL);
+        picture_note(panel, 999, 999, picture_text(&picture, "the %s", "last"));
+        assert_int_equal(row->series.count, i == 0 ? 1000 : 0);
+        code = picture_save(&picture, path, "t", "d", &error);
+        assert_int_equal(code, i == 0 ? 0 : FLY_ENOMEM);
+        if (i == 0) {
+            char text[1 << 16];
+            FILE *file = fopen(path, "r");
+
+            assert_non_null(file);
+            text[fread(text, 1, sizeof text - 1, file)] = '\0';
+            fclose(file);
+            check_contains(text, ">much</text>");
+            check_contains(text, ">the last</text>");
+            assert_null(strstr(text, "nothing"));
+        }
+    }
+    unlink(path);
+}
+
 /* The attribute of an element, as a number. */
 static double number_of(const char *element, const char *name)
 {
@@ -428,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_degenerate_pictures),
         cmocka_unit_test(test_unknown_values_break_lines),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_pictures),
         cmocka_unit_test(test_titles_and_beginnings),
         cmocka_unit_test(test_texts_stay_within_the_picture),
     };

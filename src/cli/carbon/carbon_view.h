@@ -2,9 +2,9 @@
 #ifndef FLYBALL_CLI_CARBON_CARBON_VIEW_H
 #define FLYBALL_CLI_CARBON_CARBON_VIEW_H
 
-#include "base/file/atomic_file.h"
 #include "cli/frame/call.h"
 #include "grid/grid_answer.h"
+#include "train/account/carbon_statement.h"
 
 /*
  * What the commands `flyball carbon ...` share: the source and which of its figures to use, and
@@ -82,8 +82,16 @@ extern const struct quantities carbon_view_quantities;
 int carbon_view_emit(const struct cli_call *call, const struct carbon_view *view, const char *schema,
                      struct fly_error *out_error);
 
-/* Draws the picture. Commits or discards `file`. */
-int carbon_plot_commit(const struct carbon_view *view, struct atomic_file *file, struct fly_error *out_error);
+/* Draws the intensity over time into a file. FLY_EWRITE, FLY_ENOMEM, FLY_ELIMIT. */
+int carbon_plot(const struct carbon_view *view, const char *path, struct fly_error *out_error);
+
+/*
+ * Draws a run or a plan over time, one panel below the other: the grid's figures with what they are based on,
+ * the power limit that was chosen (the slices are the first rank's), and energy, grams and money of each
+ * period. FLY_EWRITE, FLY_ENOMEM, FLY_ELIMIT.
+ */
+int statement_plot(const struct carbon_statement *statement, const struct energy_slice *slices,
+                   size_t slice_count, const char *title, const char *path, struct fly_error *out_error);
 
 void carbon_view_end(struct carbon_view *view);
 

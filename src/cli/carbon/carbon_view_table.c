@@ -103,17 +103,6 @@ static void add_members(struct table *table, const struct carbon_view *view)
     add_summary(table, view);
 }
 
-static int draw(const struct cli_call *call, const struct carbon_view *view, struct fly_error *out_error)
-{
-    struct atomic_file file;
-    int code;
-
-    if (!cli_set(call, "svg"))
-        return 0;
-    code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
-    return code == 0 ? carbon_plot_commit(view, &file, out_error) : code;
-}
-
 int carbon_view_emit(const struct cli_call *call, const struct carbon_view *view, const char *schema,
                      struct fly_error *out_error)
 {
@@ -132,5 +121,5 @@ int carbon_view_emit(const struct cli_call *call, const struct carbon_view *view
                  grid_scope_name(kind->scope));
     code = cli_emit_table(call, table, out_error);
     table_free(table);
-    return code == 0 ? draw(call, view, out_error) : code;
+    return code == 0 && cli_set(call, "svg") ? carbon_plot(view, cli_text(call, "svg"), out_error) : code;
 }

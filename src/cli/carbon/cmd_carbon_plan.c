@@ -8,7 +8,6 @@
 #include "cli/carbon/carbon_planning.h"
 #include "cli/carbon/carbon_view.h"
 #include "cli/carbon/period_table.h"
-#include "cli/carbon/statement_plot.h"
 #include "cli/kit/amount.h"
 #include "cli/options/carbon_options.h"
 #include "cli/views/statement_lines.h"
@@ -130,19 +129,13 @@ static int draw(const struct cli_call *call, const struct carbon_planning *plann
                 struct fly_error *out_error)
 {
     char title[TITLE_MAX];
-    const struct statement_plot plot = {.statement = &planning->statement,
-                                        .slices = planning->course.slices,
-                                        .slice_count = planning->course.count,
-                                        .title = title};
-    struct atomic_file file;
-    int code;
 
     if (!cli_set(call, "svg"))
         return 0;
     snprintf(title, sizeof title, "A plan on paper for %.120s: the grid, the power limit, and what it takes",
              cli_text(call, "profile"));
-    code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
-    return code == 0 ? statement_plot_commit(&plot, &file, out_error) : code;
+    return statement_plot(&planning->statement, planning->course.slices, planning->course.count, title,
+                          cli_text(call, "svg"), out_error);
 }
 
 static int show(const struct cli_call *call, const struct carbon_planning *planning,

@@ -7,8 +7,8 @@
 #include "base/text/iso_time.h"
 #include "cli/carbon/carbon_accounts.h"
 #include "cli/carbon/carbon_commands.h"
+#include "cli/carbon/carbon_view.h"
 #include "cli/carbon/period_table.h"
-#include "cli/carbon/statement_plot.h"
 #include "cli/views/statement_lines.h"
 #include "cli/views/statement_view.h"
 #include "shapes/text_value.h"
@@ -155,19 +155,13 @@ static int draw(const struct cli_call *call, const struct statement_view *view, 
 {
     const struct ledger_content *ledger = &view->ledgers[0];
     char title[TITLE_MAX];
-    const struct statement_plot plot = {.statement = &view->statement,
-                                        .slices = ledger->slices,
-                                        .slice_count = ledger->slice_count,
-                                        .title = title};
-    struct atomic_file file;
-    int code;
 
     if (!cli_set(call, "svg"))
         return 0;
     snprintf(title, sizeof title, "Run %.120s: the grid, the power limit, and what was used",
              name_of(&ledger->head, path));
-    code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
-    return code == 0 ? statement_plot_commit(&plot, &file, out_error) : code;
+    return statement_plot(&view->statement, ledger->slices, ledger->slice_count, title, cli_text(call, "svg"),
+                          out_error);
 }
 
 static int show(const struct cli_call *call, const struct statement_view *view,

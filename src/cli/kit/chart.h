@@ -6,9 +6,7 @@
 
 #include <flyball/error.h>
 
-#include "base/arena.h"
 #include "base/buffer.h"
-#include "base/file/atomic_file.h"
 #include "cli/kit/chart_axis.h"
 #include "cli/kit/svg.h"
 
@@ -84,16 +82,5 @@ struct chart {
 
 /* Appends the picture. FLY_ELIMIT if the buffer's maximum or CHART_NOTES_MAX is exceeded, FLY_ENOMEM. */
 int chart_draw(const struct chart *chart, struct buffer *out, struct fly_error *out_error);
-
-/* Draws the chart into an open file and commits the file, or discards it on failure. */
-int chart_commit(const struct chart *chart, struct atomic_file *file, struct fly_error *out_error);
-
-/* Says what to draw. What the chart borrows must live in the arena or the context. */
-typedef int chart_composer(void *context, struct arena *arena, struct chart *out_chart,
-                           struct fly_error *out_error);
-
-/* Composes a chart with at most `memory_max` bytes, then does what chart_commit does. */
-int chart_compose_commit(chart_composer *compose, void *context, size_t memory_max, struct atomic_file *file,
-                         struct fly_error *out_error);
 
 #endif

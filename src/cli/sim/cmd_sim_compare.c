@@ -10,13 +10,13 @@
 #include "cli/options/number_list_option.h"
 #include "cli/options/thread_option.h"
 #include "cli/sim/compare_options.h"
-#include "cli/sim/compare_plot.h"
 #include "cli/sim/compare_report.h"
 #include "cli/sim/objective_option.h"
 #include "cli/sim/plugin_crash.h"
 #include "cli/sim/policy_options.h"
 #include "cli/sim/sim_commands.h"
 #include "cli/sim/sim_options.h"
+#include "cli/sim/sim_plot.h"
 #include "cli/sim/sim_run.h"
 #include "sim/campaign.h"
 #include "sim/open/sim_objective.h"
@@ -311,7 +311,7 @@ static int compare(struct sim_compare *sim, const struct cli_call *call, struct 
     code = sim_run_end(&sim->run, code, out_error);
     if (code == 0)
         code = show(sim, call, &plan, rival, out_error);
-    compare_plot_end(&sim->plot);
+    picture_drop(&sim->plot.picture);
     compare_report_end(&sim->report);
     return code;
 }

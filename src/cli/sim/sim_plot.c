@@ -2,16 +2,16 @@
 #include "cli/sim/sim_plot.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "cli/kit/chart.h"
+#include "sim/standing.h"
 #include "sim/statistics.h"
 
-enum { MEMORY_MAX = 1 << 30, TEXT_MAX = 256, DESCRIPTION_MAX = 4096 };
-enum { PANELS_EACH = 3, REGRET = 0, BATCH = 1, LIMIT = 2 };
+enum { JOB_MEMORY_MAX = 1 << 30, COMPARE_MEMORY_MAX = 256 << 20, COMPARE_PANELS_MAX = 128 };
+enum { DESCRIPTION_MAX = 4096, WORST_RUNS = 30 };
 
 /* What distinguishes policies, in the order in which they were asked for. */
 static const struct {
@@ -24,256 +24,391 @@ static const struct {
              {SVG_YELLOW, SVG_DASHED}};
 enum { LOOK_COUNT = sizeof looks / sizeof looks[0] };
 
-/* The picture of a campaign while it is drawn. */
-struct drawing {
-    const struct campaign_plan *plan;
-    const struct campaign *campaign;
-    struct arena *arena; /* owns every list */
-};
+static const struct chart_series faint = {.color = SVG_FAINT, .dash = SVG_DASHED};
+
+static struct chart_series look_of(size_t asked)
+{
+    return (struct chart_series){.color = looks[asked % LOOK_COUNT].color,
+                                 .dash = looks[asked % LOOK_COUNT].dash};
+}
+
+static struct picture_row *add_row(struct picture *picture, struct picture_panel *panel,
+                                   const struct chart_series *look, enum chart_kind kind, const char *name)
+{
+    struct chart_series series = *look;
+
+    series.kind = kind;
+    series.name = name;
+    return picture_row(picture, panel, &series);
+}
+
+/* ---- flyball sim job ---- */
 
 /* The three panels of one workload while they are drawn. */
 struct scene {
-    struct drawing *drawing;
+    const struct campaign_plan *plan;
+    const struct campaign *campaign;
+    struct picture *picture;
     size_t workload;
-    double *x; /* recurrences done at each sample */
-    size_t count;
-    struct chart_series *series[PANELS_EACH];
-    size_t series_count[PANELS_EACH];
+    struct picture_panel *regret, *batch, *limit;
+    struct buffer *text; /* what is said of the last values */
 };
 
-/* Computes mean, p10 and p90 of the regret at each sample, over the completed runs. */
-static int make_means(const struct scene *scene, size_t policy, double *mean, double *p10, double *p90,
+/* Adds the mean of the regret after each sample, over the completed runs, and the band from p10 to p90. */
+static int add_regret(struct scene *scene, size_t policy, const struct chart_series *look,
                       struct fly_error *out_error)
 {
-    const struct campaign_plan *plan = scene->drawing->plan;
-    const struct comparison *runs = campaign_cell(plan, scene->drawing->campaign, scene->workload, policy);
-    const struct curve *curves = campaign_curves(plan, scene->drawing->campaign, scene->workload, policy);
-    double *values = calloc(plan->seed_count, sizeof values[0]);
+    const struct campaign_plan *plan = scene->plan;
+    const struct comparison *runs = campaign_cell(plan, scene->campaign, scene->workload, policy);
+    const struct curve *curves = campaign_curves(plan, scene->campaign, scene->workload, policy);
+    const struct curve *first = campaign_curves(plan, scene->campaign, scene->workload, 0);
+    const char *name = plan->policies[policy].name;
+    struct picture_row *band = add_row(scene->picture, scene->regret, look, CHART_BAND, NULL);
+    struct picture_row *line = add_row(scene->picture, scene->regret, look, CHART_LINE, name);
+    double *values = calloc(plan->seed_count, sizeof values[0]), last = NAN;
 
     if (values == NULL)
         return error_no_memory(out_error);
-    for (size_t i = 0; i < scene->count; i++) {
+    for (size_t i = 0; i < first->count; i++) {
         struct statistics statistics;
+        double at = (double)first->positions[i];
 
         for (size_t s = 0; s < plan->seed_count; s++)
             values[s] = runs[s].ended == 0 && i < curves[s].taken ? curves[s].regret[i] : NAN;
         statistics = statistics_of(values, plan->seed_count);
-        mean[i] = statistics.mean;
-        p10[i] = statistics.count > 1 ? statistics.p10 : NAN;
-        p90[i] = statistics.count > 1 ? statistics.p90 : NAN;
+        last = statistics.mean;
+        picture_point(scene->picture, line, at, last, NULL);
+        picture_between(scene->picture, band, at, statistics.count > 1 ? statistics.p10 : NAN,
+                        statistics.count > 1 ? statistics.p90 : NAN);
     }
     free(values);
-    return 0;
-}
-
-static struct chart_series *next_series(struct scene *scene, int panel)
-{
-    return &scene->series[panel][scene->series_count[panel]++];
-}
-
-static int add_regret(struct scene *scene, size_t policy, enum svg_color color, enum svg_dash dash,
-                      struct fly_error *out_error)
-{
-    struct arena *arena = scene->drawing->arena;
-    double *mean = arena_alloc(arena, scene->count, sizeof mean[0]);
-    double *p10 = arena_alloc(arena, scene->count, sizeof p10[0]);
-    double *p90 = arena_alloc(arena, scene->count, sizeof p90[0]);
-    int code;
-
-    if (mean == NULL || p10 == NULL || p90 == NULL)
-        return error_no_memory(out_error);
-    code = make_means(scene, policy, mean, p10, p90, out_error);
-    if (code < 0)
-        return code;
-    *next_series(scene, REGRET) = (struct chart_series){
-        .kind = CHART_BAND, .color = color, .x = scene->x, .y = p10, .y_high = p90, .count = scene->count};
-    *next_series(scene, REGRET) = (struct chart_series){.name = scene->drawing->plan->policies[policy].name,
-                                                        .kind = CHART_LINE,
-                                                        .color = color,
-                                                        .dash = dash,
-                                                        .x = scene->x,
-                                                        .y = mean,
-                                                        .count = scene->count};
+    if (isfinite(last))
+        buffer_printf(scene->text, ", %s %.2f", name, last);
+    else
+        buffer_printf(scene->text, ", %s not known", name);
     return 0;
 }
 
 /* Adds the knobs of the first seed's run, as far as it went. */
-static int add_path(struct scene *scene, size_t policy, enum svg_color color, enum svg_dash dash,
-                    struct fly_error *out_error)
+static void add_path(struct scene *scene, size_t policy, const struct chart_series *look)
 {
-    const struct campaign_plan *plan = scene->drawing->plan;
-    const struct job_spec *spec = &plan->workloads[scene->workload].spec;
-    const struct curve *curve = campaign_curves(plan, scene->drawing->campaign, scene->workload, policy);
-    double *sizes = arena_alloc(scene->drawing->arena, scene->count, sizeof sizes[0]);
-    struct chart_series path = {
-        .kind = CHART_STEPS, .color = color, .dash = dash, .x = scene->x, .count = curve->taken};
+    const struct job_spec *spec = &scene->plan->workloads[scene->workload].spec;
+    const struct curve *curve = campaign_curves(scene->plan, scene->campaign, scene->workload, policy);
+    const struct curve *first = campaign_curves(scene->plan, scene->campaign, scene->workload, 0);
+    struct picture_row *batch = add_row(scene->picture, scene->batch, look, CHART_STEPS, NULL);
+    struct picture_row *limit = add_row(scene->picture, scene->limit, look, CHART_STEPS, NULL);
 
-    if (sizes == NULL)
-        return error_no_memory(out_error);
-    for (size_t i = 0; i < curve->taken; i++)
-        sizes[i] = spec->batches[curve->batch[i]].size;
-    path.y = sizes;
-    *next_series(scene, BATCH) = path;
-    path.y = curve->limit_w;
-    *next_series(scene, LIMIT) = path;
-    return 0;
+    for (size_t i = 0; i < curve->taken; i++) {
+        double at = (double)first->positions[i];
+
+        picture_point(scene->picture, batch, at, spec->batches[curve->batch[i]].size, NULL);
+        picture_point(scene->picture, limit, at, curve->limit_w[i], NULL);
+    }
 }
 
 /* Adds a faint line at the optimum. */
-static int add_optimum(struct scene *scene, struct fly_error *out_error)
+static void add_optimum(struct scene *scene)
 {
-    const struct workload *workload = &scene->drawing->plan->workloads[scene->workload];
-    const struct optimum *optimum = &scene->drawing->campaign->optima[scene->workload];
-    double *values = arena_alloc(scene->drawing->arena, 6, sizeof values[0]);
-    struct chart_series line = {.name = "optimum",
-                                .kind = CHART_LINE,
-                                .color = SVG_FAINT,
-                                .dash = SVG_DOTTED,
-                                .x = values,
-                                .count = 2};
+    static const struct chart_series look = {.color = SVG_FAINT, .dash = SVG_DOTTED};
+    const struct workload *workload = &scene->plan->workloads[scene->workload];
+    const struct optimum *optimum = &scene->campaign->optima[scene->workload];
+    const struct curve *first = campaign_curves(scene->plan, scene->campaign, scene->workload, 0);
+    struct picture_row *batch = add_row(scene->picture, scene->batch, &look, CHART_LINE, "optimum");
+    struct picture_row *limit = add_row(scene->picture, scene->limit, &look, CHART_LINE, NULL);
 
-    if (values == NULL)
-        return error_no_memory(out_error);
-    if (isinf(optimum->cost_j))
-        return 0;
-    values[0] = scene->x[0];
-    values[1] = scene->x[scene->count - 1];
-    values[2] = values[3] = workload->spec.batches[optimum->batch].size;
-    values[4] = values[5] = workload->batches[optimum->batch].points[optimum->point].limit_w;
-    line.y = values + 2;
-    *next_series(scene, BATCH) = line;
-    line.y = values + 4;
-    line.name = NULL;
-    *next_series(scene, LIMIT) = line;
-    return 0;
+    for (int end = 0; end < 2 && !isinf(optimum->cost_j); end++) {
+        double at = (double)first->positions[end == 0 ? 0 : first->count - 1];
+
+        picture_point(scene->picture, batch, at, workload->spec.batches[optimum->batch].size, NULL);
+        picture_point(scene->picture, limit, at,
+                      workload->batches[optimum->batch].points[optimum->point].limit_w, NULL);
+    }
 }
 
 static int add_policies(struct scene *scene, struct fly_error *out_error)
 {
-    const struct campaign_plan *plan = scene->drawing->plan;
-    int code = add_optimum(scene, out_error);
-    size_t look = 0;
+    const struct campaign_plan *plan = scene->plan;
+    size_t asked = 0;
+    int code = 0;
 
+    add_optimum(scene);
     for (size_t p = 0; p < plan->policy_count && code == 0; p++) {
-        bool asked = plan->policies[p].writes_tries;
+        if (plan->policies[p].writes_tries) {
+            const struct chart_series look = look_of(asked++);
 
-        if (asked) {
-            code = add_regret(scene, p, looks[look].color, looks[look].dash, out_error);
-            if (code == 0)
-                code = add_path(scene, p, looks[look].color, looks[look].dash, out_error);
-            look = (look + 1) % LOOK_COUNT;
+            code = add_regret(scene, p, &look, out_error);
+            add_path(scene, p, &look);
         } else if (plan->policies[p].policy == &batch_policy_default)
-            code = add_regret(scene, p, SVG_FAINT, SVG_DASHED, out_error);
+            code = add_regret(scene, p, &faint, out_error);
     }
     return code;
 }
 
-/* Uses the job's batch sizes as ticks, since no other values occur. */
-static int batch_ticks(struct drawing *drawing, const struct job_spec *spec, struct chart_axis *axis,
-                       struct fly_error *out_error)
+static int add_workload(struct scene *scene, struct fly_error *out_error)
 {
-    double *ticks = arena_alloc(drawing->arena, spec->batch_count, sizeof ticks[0]);
+    const struct workload *job = &scene->plan->workloads[scene->workload];
+    const struct job_spec *spec = &job->spec;
+    /* Beyond the samples taken one by one, positions are in equal ratios. */
+    const struct chart_axis x = {.label = "recurrences",
+                                 .logarithmic =
+                                     scene->campaign->recurrences[scene->workload] >
+                                     campaign_curves(scene->plan, scene->campaign, scene->workload, 0)->count,
+                                 .tight = true};
+    double *sizes = arena_alloc(&scene->picture->arena, spec->batch_count, sizeof sizes[0]);
 
-    if (ticks == NULL)
+    if (sizes == NULL)
         return error_no_memory(out_error);
     for (size_t i = 0; i < spec->batch_count; i++)
-        ticks[i] = spec->batches[i].size;
-    axis->ticks = ticks;
-    axis->tick_count = spec->batch_count;
-    return 0;
-}
-
-static int make_panels(struct drawing *drawing, size_t workload, struct chart_panel *panels,
-                       struct fly_error *out_error)
-{
-    const struct campaign_plan *plan = drawing->plan;
-    const struct workload *job = &plan->workloads[workload];
-    const struct curve *curve = campaign_curves(plan, drawing->campaign, workload, 0);
-    struct scene scene = {.drawing = drawing, .workload = workload, .count = curve->count};
-    /* Beyond the samples taken one by one, positions are in equal ratios. */
-    bool logarithmic = drawing->campaign->recurrences[workload] > curve->count;
-    char title[TEXT_MAX];
-    int code;
-
-    scene.x = arena_alloc(drawing->arena, scene.count, sizeof scene.x[0]);
-    for (int i = 0; i < PANELS_EACH; i++)
-        scene.series[i] = arena_alloc(drawing->arena, 2 * plan->policy_count + 1, sizeof scene.series[0][0]);
-    if (scene.x == NULL || scene.series[REGRET] == NULL || scene.series[BATCH] == NULL ||
-        scene.series[LIMIT] == NULL)
-        return error_no_memory(out_error);
-    for (size_t i = 0; i < scene.count; i++)
-        scene.x[i] = (double)curve->positions[i];
-    code = add_policies(&scene, out_error);
-    for (int i = 0; i < PANELS_EACH; i++)
-        panels[i] =
-            (struct chart_panel){.height = i == REGRET  ? 220
-                                           : i == BATCH ? 130
-                                                        : 90,
-                                 .x = {.label = "recurrences", .logarithmic = logarithmic, .tight = true},
-                                 .series = scene.series[i],
-                                 .series_count = scene.series_count[i]};
-    panels[REGRET].y = (struct chart_axis){.label = "regret so far (optimal runs)", .from_zero = true};
-    panels[BATCH].y = (struct chart_axis){.label = "batch size", .logarithmic = true};
-    panels[LIMIT].y = (struct chart_axis){.label = "power limit (W)"};
-    snprintf(title, sizeof title, "%.80s on %.40s: regret, mean over seeds and p10 to p90", job->job.name,
-             job->gpu);
-    panels[REGRET].title = arena_strdup(drawing->arena, title);
-    snprintf(title, sizeof title, "%.80s on %.40s: choices with seed %u", job->job.name, job->gpu,
-             plan->seeds[0]);
-    panels[BATCH].title = arena_strdup(drawing->arena, title);
-    panels[LIMIT].y.ticks = job->spec.batches[job->spec.default_batch].limits_w;
-    panels[LIMIT].y.tick_count = job->spec.batches[job->spec.default_batch].limit_count;
-    return code == 0 ? batch_ticks(drawing, &job->spec, &panels[BATCH].y, out_error) : code;
-}
-
-/* Describes the last values in words. */
-static void describe(const struct drawing *drawing, const struct chart_panel *panels, struct buffer *text)
-{
-    buffer_puts(text, "Regret after the last recurrence, in optimal runs, mean over the seeds:");
-    for (size_t w = 0; w < drawing->plan->workload_count; w++) {
-        const struct chart_panel *panel = &panels[w * PANELS_EACH + REGRET];
-
-        buffer_printf(text, "%s %.80s", w > 0 ? ";" : "", drawing->plan->workloads[w].job.name);
-        for (size_t s = 0; s < panel->series_count; s++) {
-            const struct chart_series *series = &panel->series[s];
-            double last = series->count > 0 ? series->y[series->count - 1] : NAN;
-
-            if (series->name != NULL && isfinite(last))
-                buffer_printf(text, ", %s %.2f", series->name, last);
-            else if (series->name != NULL)
-                buffer_printf(text, ", %s not known", series->name);
-        }
-    }
-    buffer_puts(text, ".");
-}
-
-static int compose(void *context, struct arena *arena, struct chart *out_chart, struct fly_error *out_error)
-{
-    struct drawing *drawing = context;
-    size_t workloads = drawing->plan->workload_count;
-    struct chart_panel *panels = arena_alloc(arena, workloads * PANELS_EACH, sizeof panels[0]);
-    struct buffer description;
-    int code = panels == NULL ? error_no_memory(out_error) : 0;
-
-    drawing->arena = arena;
-    for (size_t w = 0; w < workloads && code == 0; w++)
-        code = make_panels(drawing, w, &panels[w * PANELS_EACH], out_error);
-    if (code < 0)
-        return code;
-    buffer_init(&description, DESCRIPTION_MAX);
-    describe(drawing, panels, &description);
-    *out_chart = (struct chart){.title = "Cumulative regret and choices over the recurrences",
-                                .description = arena_strdup(arena, description.data),
-                                .panels = panels,
-                                .panel_count = workloads * PANELS_EACH};
-    buffer_deinit(&description);
-    return out_chart->description != NULL ? 0 : error_no_memory(out_error);
+        sizes[i] = spec->batches[i].size;
+    scene->regret = picture_panel(
+        scene->picture,
+        &(struct chart_panel){.title = picture_text(scene->picture,
+                                                    "%.80s on %.40s: regret, mean over seeds and p10 to p90",
+                                                    job->job.name, job->gpu),
+                              .height = 220,
+                              .x = x,
+                              .y = {.label = "regret so far (optimal runs)", .from_zero = true}});
+    /* Batch sizes and limits of the job are the ticks, since no other values occur. */
+    scene->batch = picture_panel(
+        scene->picture,
+        &(struct chart_panel){.title = picture_text(scene->picture, "%.80s on %.40s: choices with seed %u",
+                                                    job->job.name, job->gpu, scene->plan->seeds[0]),
+                              .height = 130,
+                              .x = x,
+                              .y = {.label = "batch size",
+                                    .logarithmic = true,
+                                    .ticks = sizes,
+                                    .tick_count = spec->batch_count}});
+    scene->limit = picture_panel(
+        scene->picture,
+        &(struct chart_panel){.height = 90,
+                              .x = x,
+                              .y = {.label = "power limit (W)",
+                                    .ticks = spec->batches[spec->default_batch].limits_w,
+                                    .tick_count = spec->batches[spec->default_batch].limit_count}});
+    return add_policies(scene, out_error);
 }
 
 int sim_plot_commit(const struct campaign_plan *plan, const struct campaign *campaign,
                     struct atomic_file *file, struct fly_error *out_error)
 {
-    struct drawing drawing = {.plan = plan, .campaign = campaign};
+    struct picture picture;
+    struct buffer text;
+    struct scene scene = {.plan = plan, .campaign = campaign, .picture = &picture, .text = &text};
+    int code = 0;
 
-    return chart_compose_commit(compose, &drawing, MEMORY_MAX, file, out_error);
+    picture_begin(&picture, JOB_MEMORY_MAX);
+    buffer_init(&text, DESCRIPTION_MAX);
+    buffer_puts(&text, "Regret after the last recurrence, in optimal runs, mean over the seeds:");
+    for (; scene.workload < plan->workload_count && code == 0; scene.workload++) {
+        buffer_printf(&text, "%s %.80s", scene.workload > 0 ? ";" : "",
+                      plan->workloads[scene.workload].job.name);
+        code = add_workload(&scene, out_error);
+    }
+    buffer_puts(&text, ".");
+    if (code == 0)
+        code = picture_commit(&picture, "Cumulative regret and choices over the recurrences", text.data, file,
+                              out_error);
+    else {
+        atomic_file_discard(file);
+        picture_drop(&picture);
+    }
+    buffer_deinit(&text);
+    return code;
+}
+
+/* ---- flyball sim compare ---- */
+
+static const double bar_width = 0.8; /* of all policies together, in jobs */
+
+/* One panel while its rows are made. */
+struct canvas {
+    struct picture *picture;
+    struct picture_panel *panel;
+    const struct compare_run *run;
+    const struct compare_set *set;
+    size_t drawn; /* policies */
+};
+
+static struct standing_question ask(const struct canvas *canvas, size_t policy, size_t horizon)
+{
+    return (struct standing_question){.first = canvas->set->first,
+                                      .count = canvas->set->count,
+                                      .policy = policy,
+                                      .rival = canvas->run->rival,
+                                      .standard = canvas->run->standard,
+                                      .horizon = horizon};
+}
+
+static struct picture_row *add_look(struct canvas *canvas, size_t policy, const struct chart_series *look,
+                                    enum chart_kind kind)
+{
+    return add_row(canvas->picture, canvas->panel, look, kind,
+                   kind != CHART_BAND ? canvas->run->plan->policies[policy].name : NULL);
+}
+
+/* Adds the mean regret of a policy after each sample, and the band up to the p90 of one that was asked for.
+ */
+static int add_course(struct canvas *canvas, size_t policy, const struct chart_series *look,
+                      struct fly_error *out_error)
+{
+    const struct campaign_plan *plan = canvas->run->plan;
+    struct picture_row *band = add_look(canvas, policy, look, CHART_BAND);
+    struct picture_row *line = add_look(canvas, policy, look, CHART_LINE);
+
+    for (size_t i = 0; i < plan->horizon_count; i++) {
+        const struct standing_question question = ask(canvas, policy, i);
+        double at = (double)plan->horizons[i];
+        struct standing standing;
+        int code = standing_find(plan, canvas->run->campaign, &question, &standing, out_error);
+
+        if (code < 0)
+            return code;
+        picture_point(canvas->picture, line, at, standing.regret, NULL);
+        if (plan->policies[policy].writes_tries)
+            picture_between(canvas->picture, band, at, standing.regret,
+                            fmax(standing.regret, standing.regret_p90));
+    }
+    return 0;
+}
+
+/* Adds a bar from 1 to the ratio for each job, with the interval as a line. */
+static int add_ratios(struct canvas *canvas, size_t policy, const struct chart_series *look,
+                      struct fly_error *out_error)
+{
+    const struct campaign_plan *plan = canvas->run->plan;
+    const struct chart_series solid = {.color = look->color};
+    struct picture_row *bars = add_look(canvas, policy, &solid, CHART_BAND);
+    struct picture_row *intervals = add_look(canvas, policy, &solid, CHART_LINE);
+    double width = bar_width / (double)(plan->policy_count - 1);
+
+    for (size_t job = 0; job < canvas->set->count; job++) {
+        struct standing_question question = ask(canvas, policy, plan->horizon_count - 1);
+        double left = (double)(job + 1) - 0.5 * bar_width + width * (double)canvas->drawn;
+        struct standing_ratio ratio;
+        int code;
+
+        question.first += job;
+        question.count = 1;
+        code = standing_ratio_of_job(plan, canvas->run->campaign, &question, &ratio, out_error);
+        if (code < 0)
+            return code;
+        for (int end = 0; end < 3; end++) { /* the third place parts a bar from the next */
+            double at = end == 0 ? left : end == 1 ? left + width : NAN;
+
+            picture_between(canvas->picture, bars, at, fmin(1.0, ratio.ratio), fmax(1.0, ratio.ratio));
+            picture_point(canvas->picture, intervals, end < 2 ? left + 0.5 * width : NAN,
+                          end == 0 ? ratio.low : ratio.high, NULL);
+        }
+    }
+    canvas->drawn++;
+    return 0;
+}
+
+static int add_worst(struct canvas *canvas, size_t policy, const struct chart_series *look,
+                     struct fly_error *out_error)
+{
+    const struct campaign_plan *plan = canvas->run->plan;
+    const struct standing_question question = ask(canvas, policy, plan->horizon_count - 1);
+    struct chart_series dotted = *look;
+    struct picture_row *row;
+    double worst[WORST_RUNS];
+    size_t count = 0;
+    int code =
+        standing_worst_runs(plan, canvas->run->campaign, &question, WORST_RUNS, worst, &count, out_error);
+
+    dotted.shape = SVG_CIRCLE;
+    dotted.radius = 2.0;
+    row = add_look(canvas, policy, &dotted, CHART_LINE);
+    for (size_t i = 0; i < count && code == 0; i++)
+        picture_point(canvas->picture, row, (double)(i + 1), worst[i], NULL);
+    return code;
+}
+
+/* The panels of a set of jobs, in their order. */
+static const struct kind {
+    const char *title;
+    double height;
+    struct chart_axis x, y;
+    bool has_default, has_rival;
+    int (*add)(struct canvas *canvas, size_t policy, const struct chart_series *look,
+               struct fly_error *out_error);
+} kinds[] = {
+    {"regret so far, mean over jobs, and band to the p90 of all runs",
+     200.0,
+     {.label = "recurrences", .tight = true},
+     {.label = "regret (optimal runs)", .from_zero = true},
+     true,
+     true,
+     add_course},
+    {"regret of each job, relative to the policy compared with",
+     160.0,
+     {.label = "job, in the order of --each"},
+     {.label = "ratio", .logarithmic = true},
+     false,
+     false,
+     add_ratios},
+    {"regret of the worst runs",
+     130.0,
+     {.label = "rank"},
+     {.label = "regret (optimal runs)", .from_zero = true},
+     false,
+     true,
+     add_worst},
+};
+
+static int draw_panel(struct compare_plot *plot, const struct compare_run *run, const struct compare_set *set,
+                      const struct kind *kind, struct fly_error *out_error)
+{
+    const struct chart_panel panel = {
+        .title = picture_text(&plot->picture, "%s, %s jobs: %s", run->scenario, set->name, kind->title),
+        .height = kind->height,
+        .x = kind->x,
+        .y = kind->y};
+    struct canvas canvas = {
+        .picture = &plot->picture, .panel = picture_panel(&plot->picture, &panel), .run = run, .set = set};
+    size_t asked = 0;
+    int code = 0;
+
+    plot->panel_count++;
+    for (size_t policy = 0; policy < run->plan->policy_count && code == 0; policy++) {
+        bool ours = run->plan->policies[policy].writes_tries;
+        const struct chart_series look = ours ? look_of(asked++) : faint;
+
+        if (ours ? kind->has_rival || policy != run->rival : kind->has_default && policy == run->standard)
+            code = kind->add(&canvas, policy, &look, out_error);
+    }
+    return code;
+}
+
+void compare_plot_begin(struct compare_plot *plot)
+{
+    plot->panel_count = 0;
+    picture_begin(&plot->picture, COMPARE_MEMORY_MAX);
+}
+
+int compare_plot_add(struct compare_plot *plot, const struct compare_run *run, struct fly_error *out_error)
+{
+    int code = 0;
+
+    for (size_t i = 0; i < run->set_count && code == 0; i++) {
+        if (strcmp(run->sets[i].name, "traces") != 0 && strcmp(run->sets[i].name, "synthetic") != 0)
+            continue;
+        for (size_t k = 0; k < sizeof kinds / sizeof kinds[0] && code == 0; k++) {
+            if (plot->panel_count == COMPARE_PANELS_MAX)
+                return 0;
+            code = draw_panel(plot, run, &run->sets[i], &kinds[k], out_error);
+        }
+    }
+    return code;
+}
+
+int compare_plot_commit(struct compare_plot *plot, struct atomic_file *file, struct fly_error *out_error)
+{
+    return picture_commit(
+        &plot->picture, "Policies side by side",
+        "For each scenario and set of jobs: the mean regret over the recurrences, the ratio "
+        "of each job's regret to that of the policy compared with, and the regret of the "
+        "worst runs. The table of flyball sim compare has the figures.",
+        file, out_error);
 }

@@ -3,234 +3,166 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/error.h"
-#include "cli/kit/chart_dots.h"
+#include "cli/kit/picture.h"
 #include "cli/views/pareto_view.h"
 #include "sim/open/pareto_spread.h"
 
-enum {
-    MEMORY_MAX = 64 << 20,
-    TEXT_MAX = 256,
-    NOTES_ON_FRONTIER = 8,
-    NOTE_COUNT = 2 + NOTES_ON_FRONTIER,
-    SERIES_MAX = 5
-};
+enum { MEMORY_MAX = 64 << 20, TEXT_MAX = 256, NOTES_ON_FRONTIER = 8 };
 
 /* Above this ratio of the largest to the smallest value an axis is logarithmic. */
 static const double logarithmic_from = 8.0;
 
-struct picture {
+struct drawing {
     const struct pareto_result *result;
-    struct arena *arena;
+    const struct operating_points *points;
+    struct picture picture;
     struct chart_unit time, energy;
-    struct chart_dots others, frontier, today, chosen, bound;
-    struct chart_series series[SERIES_MAX];
-    struct chart_note notes[NOTE_COUNT];
-    size_t named; /* of these: the choice and the default */
-    struct chart_panel panel;
-    char objective[PARETO_TEXT_MAX], title[TEXT_MAX], description[2 * TEXT_MAX], x[TEXT_MAX], y[TEXT_MAX];
+    bool has_today; /* the default is drawn */
 };
 
-static const char *tip_of(struct picture *picture, size_t i)
+/* Writes the point's 95 % intervals, with words around them, as far as they are known; else "". */
+static const char *spread_of(const struct drawing *drawing, size_t i, const char *before, char text[TEXT_MAX])
 {
-    const struct fly_operating_point *point = &picture->result->points->points[i];
-    struct pareto_range time = pareto_spread_time(picture->result, i),
-                        energy = pareto_spread_energy(picture->result, i);
-    double time_unit = picture->time.size, energy_unit = picture->energy.size;
-    char text[TEXT_MAX];
-    int length = snprintf(text, sizeof text, "batch %u at %g W: %.3g %s, %.3g %s", point->batch_size,
-                          point->power_limit_w, point->time_s / time_unit, picture->time.name,
-                          point->energy_j / energy_unit, picture->energy.name);
+    struct pareto_range time = pareto_spread_time(drawing->result, i),
+                        energy = pareto_spread_energy(drawing->result, i);
+    double time_unit = drawing->time.size, energy_unit = drawing->energy.size;
 
+    text[0] = '\0';
     if (isfinite(time.high) && isfinite(energy.high))
-        snprintf(text + length, sizeof text - (size_t)length, "; 95 %%: %.3g to %.3g %s, %.3g to %.3g %s",
-                 time.low / time_unit, time.high / time_unit, picture->time.name, energy.low / energy_unit,
-                 energy.high / energy_unit, picture->energy.name);
-    return arena_strdup(picture->arena, text);
+        snprintf(text, TEXT_MAX, "%s%.3g to %.3g %s, %.3g to %.3g %s", before, time.low / time_unit,
+                 time.high / time_unit, drawing->time.name, energy.low / energy_unit,
+                 energy.high / energy_unit, drawing->energy.name);
+    return text;
 }
 
-/* Adds the bound on time, as a line as high as the points reach. */
-static void add_bound(struct picture *picture, double least_j, double greatest_j)
+/* Adds the points, and the bound on time as a line as high as they reach. */
+static void add_points(struct drawing *drawing, struct picture_panel *panel, const char *objective)
 {
-    const struct pareto_result *result = picture->result;
-    double at;
+    const struct chart_series looks[] = {
+        {.name = "other choices",
+         .kind = CHART_POINTS,
+         .color = SVG_FAINT,
+         .shape = SVG_CIRCLE,
+         .radius = 2.5},
+        {.name = "slowest allowed", .kind = CHART_LINE, .color = SVG_PURPLE, .dash = SVG_DASHED},
+        {.name = "frontier", .kind = CHART_LINE, .color = SVG_BLUE, .shape = SVG_CIRCLE, .radius = 3.5},
+        {.name = "default", .kind = CHART_POINTS, .color = SVG_ORANGE, .shape = SVG_SQUARE, .radius = 6},
+        {.name = objective, .kind = CHART_POINTS, .color = SVG_GREEN, .shape = SVG_STAR, .radius = 7},
+    };
+    enum { OTHERS, BOUND, FRONTIER, TODAY, CHOSEN, ROWS };
+    const struct pareto_result *result = drawing->result;
+    const struct operating_points *points = drawing->points;
+    struct picture *picture = &drawing->picture;
+    struct picture_row *rows[ROWS];
+    double least_j = INFINITY, greatest_j = 0.0, at;
 
-    if (!isfinite(result->objective.max_slowdown) || !pareto_default_known(result))
-        return;
-    at = result->objective.max_slowdown * result->points->points[result->points->default_point].time_s;
-    chart_dots_add(&picture->bound, at / picture->time.size, least_j / picture->energy.size, NULL);
-    chart_dots_add(&picture->bound, at / picture->time.size, greatest_j / picture->energy.size, NULL);
-}
-
-static int sort_points(struct picture *picture, struct fly_error *out_error)
-{
-    const struct operating_points *points = picture->result->points;
-    double least_j = INFINITY, greatest_j = 0.0;
-
-    if (!chart_dots_init(&picture->others, picture->arena, points->count) ||
-        !chart_dots_init(&picture->frontier, picture->arena, points->count) ||
-        !chart_dots_init(&picture->today, picture->arena, 1) ||
-        !chart_dots_init(&picture->chosen, picture->arena, 1) ||
-        !chart_dots_init(&picture->bound, picture->arena, 2))
-        return error_no_memory(out_error);
+    for (int i = 0; i < ROWS; i++)
+        rows[i] = picture_row(picture, panel, &looks[i]);
     for (size_t i = 0; i < points->count; i++) {
         const struct fly_operating_point *point = &points->points[i];
-        double x = point->time_s / picture->time.size, y = point->energy_j / picture->energy.size;
-        const char *tip = tip_of(picture, i);
+        double x = point->time_s / drawing->time.size, y = point->energy_j / drawing->energy.size;
+        char spread[TEXT_MAX];
+        const char *tip = picture_text(picture, "batch %u at %g W: %.3g %s, %.3g %s%s", point->batch_size,
+                                       point->power_limit_w, x, drawing->time.name, y, drawing->energy.name,
+                                       spread_of(drawing, i, "; 95 %: ", spread));
 
-        chart_dots_add(points->on_frontier[i] ? &picture->frontier : &picture->others, x, y, tip);
-        if (i == points->default_point && !pareto_lacks_default(picture->result))
-            chart_dots_add(&picture->today, x, y, tip);
-        if (i == picture->result->chosen)
-            chart_dots_add(&picture->chosen, x, y, tip);
+        picture_point(picture, rows[points->on_frontier[i] ? FRONTIER : OTHERS], x, y, tip);
+        if (i == points->default_point && drawing->has_today)
+            picture_point(picture, rows[TODAY], x, y, tip);
+        if (i == result->chosen)
+            picture_point(picture, rows[CHOSEN], x, y, tip);
         least_j = fmin(least_j, point->energy_j);
         greatest_j = fmax(greatest_j, point->energy_j);
     }
-    add_bound(picture, least_j, greatest_j);
-    return 0;
+    if (!isfinite(result->objective.max_slowdown) || !pareto_default_known(result))
+        return;
+    at = result->objective.max_slowdown * points->points[points->default_point].time_s / drawing->time.size;
+    picture_point(picture, rows[BOUND], at, least_j / drawing->energy.size, NULL);
+    picture_point(picture, rows[BOUND], at, greatest_j / drawing->energy.size, NULL);
 }
 
-/* Leaves out series without points, from the legend too. */
-static size_t make_series(const struct picture *picture, const char *objective, struct chart_series *series)
+/* Adds "batch 48, 150 W: 1.2 to 1.4 h, 3 to 3.3 MJ" at a point, and returns it. */
+static const char *add_note(struct drawing *drawing, struct picture_panel *panel, const char *what,
+                            size_t point)
 {
-    const struct chart_series all[SERIES_MAX] = {
-        chart_dots_series(&picture->others, "other choices", CHART_POINTS, SVG_FAINT, SVG_CIRCLE, 2.5),
-        chart_dots_series(&picture->bound, "slowest allowed", CHART_LINE, SVG_PURPLE, SVG_NO_SHAPE, 0),
-        chart_dots_series(&picture->frontier, "frontier", CHART_LINE, SVG_BLUE, SVG_CIRCLE, 3.5),
-        chart_dots_series(&picture->today, "default", CHART_POINTS, SVG_ORANGE, SVG_SQUARE, 6),
-        chart_dots_series(&picture->chosen, objective, CHART_POINTS, SVG_GREEN, SVG_STAR, 7),
-    };
-    size_t count = 0;
+    const struct fly_operating_point *at = &drawing->points->points[point];
+    char spread[TEXT_MAX];
+    const char *text = picture_text(&drawing->picture, "%sbatch %u, %g W%s", what, at->batch_size,
+                                    at->power_limit_w, spread_of(drawing, point, ": ", spread));
 
-    for (size_t i = 0; i < SERIES_MAX; i++) {
-        if (all[i].count > 0)
-            series[count++] = all[i];
-        if (all[i].count > 0 && all[i].shape == SVG_NO_SHAPE)
-            series[count - 1].dash = SVG_DASHED;
-    }
-    return count;
-}
-
-/* "batch 48, 150 W: 1.2 to 1.4 h, 3 to 3.3 MJ": its 95 % intervals as far as they are known. */
-static size_t add_note(struct picture *picture, const char *what, size_t point, struct chart_note *note)
-{
-    const struct fly_operating_point *at = &picture->result->points->points[point];
-    struct pareto_range time = pareto_spread_time(picture->result, point),
-                        energy = pareto_spread_energy(picture->result, point);
-    double time_unit = picture->time.size, energy_unit = picture->energy.size;
-    char text[2 * TEXT_MAX];
-    int length = snprintf(text, sizeof text, "%sbatch %u, %g W", what, at->batch_size, at->power_limit_w);
-
-    if (isfinite(time.high) && isfinite(energy.high))
-        snprintf(text + length, sizeof text - (size_t)length, ": %.3g to %.3g %s, %.3g to %.3g %s",
-                 time.low / time_unit, time.high / time_unit, picture->time.name, energy.low / energy_unit,
-                 energy.high / energy_unit, picture->energy.name);
-    *note = (struct chart_note){at->time_s / time_unit, at->energy_j / energy_unit,
-                                arena_strdup(picture->arena, text)};
-    return note->text != NULL;
+    picture_note(panel, at->time_s / drawing->time.size, at->energy_j / drawing->energy.size, text);
+    return text;
 }
 
 /* Of a longer frontier every second or third point has a label, evenly; the others have tips. */
-static size_t note_frontier(struct picture *picture, struct chart_note *notes)
+static void note_frontier(struct drawing *drawing, struct picture_panel *panel, size_t on_frontier)
 {
-    const struct pareto_result *result = picture->result;
-    size_t stride = (picture->frontier.count + NOTES_ON_FRONTIER - 1) / NOTES_ON_FRONTIER;
-    size_t seen = 0, count = 0;
+    const struct operating_points *points = drawing->points;
+    size_t stride = (on_frontier + NOTES_ON_FRONTIER - 1) / NOTES_ON_FRONTIER, seen = 0;
 
-    for (size_t i = 0; i < result->points->count; i++) {
-        bool noted = i == result->chosen || (i == result->points->default_point && picture->today.count > 0);
+    for (size_t i = 0; i < points->count; i++) {
+        bool noted = i == drawing->result->chosen || (i == points->default_point && drawing->has_today);
 
-        if (result->points->on_frontier[i] && seen++ % stride == 0 && !noted)
-            count += add_note(picture, "", i, &notes[count]);
+        if (points->on_frontier[i] && seen++ % stride == 0 && !noted)
+            add_note(drawing, panel, "", i);
     }
-    return count;
-}
-
-static size_t make_notes(struct picture *picture, const char *objective, struct chart_note *notes)
-{
-    const struct pareto_result *result = picture->result;
-    size_t count = 0;
-
-    bool both = result->chosen == result->points->default_point;
-    char what[PARETO_TEXT_MAX + 16];
-
-    snprintf(what, sizeof what, "%s%s: ", both ? "default, " : "", objective);
-    count += add_note(picture, what, result->chosen, &notes[count]);
-    if (!both && picture->today.count > 0)
-        count += add_note(picture, "default: ", result->points->default_point, &notes[count]);
-    picture->named = count;
-    return count + note_frontier(picture, &notes[count]);
 }
 
 /* Returns whether the values lie so far apart that the axis is logarithmic. */
-static bool far_apart(const struct picture *picture, bool time)
+static bool far_apart(const struct operating_points *points, bool time)
 {
     double least = INFINITY, greatest = 0.0;
 
-    for (size_t i = 0; i < picture->result->points->count; i++) {
-        const struct fly_operating_point *point = &picture->result->points->points[i];
+    for (size_t i = 0; i < points->count; i++) {
+        double value = time ? points->points[i].time_s : points->points[i].energy_j;
 
-        least = fmin(least, time ? point->time_s : point->energy_j);
-        greatest = fmax(greatest, time ? point->time_s : point->energy_j);
+        least = fmin(least, value);
+        greatest = fmax(greatest, value);
     }
     return greatest / least > logarithmic_from;
-}
-
-/* Describes the picture in words. */
-static void put_texts(struct picture *picture)
-{
-    const struct workload *workload = picture->result->workload;
-    const struct chart_note *notes = picture->notes;
-    size_t note_count = picture->named;
-
-    snprintf(picture->x, sizeof picture->x, "expected time to the target (%s)", picture->time.name);
-    snprintf(picture->y, sizeof picture->y, "expected energy to the target (%s)", picture->energy.name);
-    snprintf(picture->title, sizeof picture->title,
-             "%.80s on %.40s: energy and time of each batch size and power limit", workload->job.name,
-             workload->gpu);
-    snprintf(picture->description, sizeof picture->description,
-             "%zu points, %zu of them on the frontier, from %s. %s%s%s.", picture->result->points->count,
-             picture->frontier.count, picture->result->source->picture_from,
-             note_count > 0 ? notes[0].text : "", note_count > 1 ? "; " : "",
-             note_count > 1 ? notes[1].text : "");
-}
-
-static int compose(void *context, struct arena *arena, struct chart *out_chart, struct fly_error *out_error)
-{
-    struct picture *picture = context;
-    int code;
-
-    picture->arena = arena;
-    code = sort_points(picture, out_error);
-    if (code < 0)
-        return code;
-    pareto_objective_text(picture->result, picture->objective);
-    picture->panel = (struct chart_panel){
-        .height = 380,
-        .x = {.label = picture->x, .logarithmic = far_apart(picture, true)},
-        .y = {.label = picture->y, .logarithmic = far_apart(picture, false)},
-        .series = picture->series,
-        .series_count = make_series(picture, picture->objective, picture->series),
-        .notes = picture->notes,
-        .note_count = make_notes(picture, picture->objective, picture->notes),
-    };
-    put_texts(picture);
-    *out_chart = (struct chart){.title = picture->title,
-                                .description = picture->description,
-                                .panels = &picture->panel,
-                                .panel_count = 1};
-    return 0;
 }
 
 int pareto_plot_commit(const struct pareto_result *result, struct atomic_file *file,
                        struct fly_error *out_error)
 {
-    const struct fly_operating_point *chosen = &result->points->points[result->chosen];
-    struct picture picture = {
-        .result = result,
-        .time = chart_unit_for(chart_time_units, chosen->time_s),
-        .energy = chart_unit_for(chart_energy_units, chosen->energy_j),
-    };
+    const struct operating_points *points = result->points;
+    const struct fly_operating_point *chosen = &points->points[result->chosen];
+    struct drawing drawing = {.result = result,
+                              .points = points,
+                              .time = chart_unit_for(chart_time_units, chosen->time_s),
+                              .energy = chart_unit_for(chart_energy_units, chosen->energy_j),
+                              .has_today =
+                                  points->default_point < points->count && !pareto_lacks_default(result)};
+    struct picture *picture = &drawing.picture;
+    bool both = result->chosen == points->default_point;
+    char objective[PARETO_TEXT_MAX];
+    const char *ours, *today = "";
+    struct picture_panel *panel;
+    size_t on_frontier = 0;
 
-    return chart_compose_commit(compose, &picture, MEMORY_MAX, file, out_error);
+    picture_begin(picture, MEMORY_MAX);
+    panel = picture_panel(
+        picture,
+        &(struct chart_panel){
+            .height = 380,
+            .x = {.label = picture_text(picture, "expected time to the target (%s)", drawing.time.name),
+                  .logarithmic = far_apart(points, true)},
+            .y = {.label = picture_text(picture, "expected energy to the target (%s)", drawing.energy.name),
+                  .logarithmic = far_apart(points, false)}});
+    pareto_objective_text(result, objective);
+    add_points(&drawing, panel, picture_text(picture, "%s", objective));
+    ours = add_note(&drawing, panel, picture_text(picture, "%s%s: ", both ? "default, " : "", objective),
+                    result->chosen);
+    if (!both && drawing.has_today)
+        today = add_note(&drawing, panel, "default: ", points->default_point);
+    for (size_t i = 0; i < points->count; i++)
+        on_frontier += points->on_frontier[i];
+    note_frontier(&drawing, panel, on_frontier);
+    return picture_commit(
+        picture,
+        picture_text(picture, "%.80s on %.40s: energy and time of each batch size and power limit",
+                     result->workload->job.name, result->workload->gpu),
+        picture_text(picture, "%zu points, %zu of them on the frontier, from %s. %s%s%s.", points->count,
+                     on_frontier, result->source->picture_from, ours, today[0] != '\0' ? "; " : "", today),
+        file, out_error);
 }

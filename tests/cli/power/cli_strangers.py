@@ -16,7 +16,7 @@ import tempfile
 
 import node_machine
 import tap
-from power_machine import (CLEAN, DEFAULT_W, DRIVER, FLYBALL, HOME, KNOBS, NOBODY, SLEEPER, WHERE, emulator, entries, guard_of,
+from power_machine import (CLEAN, DEFAULT_W, FLYBALL, HOME, KNOBS, NOBODY, SLEEPER, WHERE, emulator, entries,
                            kill_both, kill_program, left_behind, limits, machine, power, wait_for)
 from standin_daemon import Daemon
 from ways_machine import at, daemon, gpu_rows

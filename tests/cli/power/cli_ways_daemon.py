@@ -12,7 +12,7 @@ import time
 
 import tap
 from power_machine import CLEAN, DEFAULT_W, EMULATOR, HOME, SANITIZED, command, emulator, ended, entries, guard_of, limits, rows_of, wait_for
-from ways_machine import ROOT, USER, at, both_killed, daemon, journal, killed_and_back, locked_machine, power, start, tune
+from ways_machine import ROOT, at, both_killed, daemon, journal, killed_and_back, locked_machine, power, start, tune
 
 
 def test_no_way():
