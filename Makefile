@@ -17,7 +17,7 @@ places = --prefix=$(PREFIX) --sysconfdir=$(SYSCONFDIR) $(if $(LIBDIR),--libdir=$
 configure = scripts/as_owner meson setup $(BUILD_DIR) $(if $(wildcard $(BUILD_DIR)/build.ninja),--reconfigure) $(places)
 compile = scripts/as_owner meson compile -C $(BUILD_DIR)
 
-.PHONY: build demo demo-python recurrences test bench lint check-all sanitize fuzz soak reproduce verify-gpu install uninstall clean help
+.PHONY: build demo demo-python recurrences test bench lint check-all sanitize fuzz soak reproduce install uninstall clean help
 
 build: $(BUILD_DIR)/build.ninja ## library and programs, in build/ (the default)
 	$(compile)
@@ -84,11 +84,6 @@ reproduce: build ## the published claims against the published traces, in docs/e
 	scripts/bootstrap soak
 	scripts/reproduce
 	scripts/reproduce_carbon
-
-verify-gpu: build ## how your GPU behaves, as a page for docs/reference/hardware/; TURN_KNOBS=1 also sets limits
-	scripts/bootstrap verify
-	$(compile) verify_train verify_poll
-	scripts/verify_gpu
 
 install: $(BUILD_DIR)/build.ninja ## programs, library, headers and man pages under PREFIX
 	scripts/as_owner meson configure $(BUILD_DIR) $(places)

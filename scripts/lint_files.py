@@ -77,7 +77,7 @@ def main():
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         commands = {os.path.relpath(os.path.join(c["directory"], c["file"])): c for c in json.load(file)}
     (scratch / "compile_commands.json").write_text(json.dumps(list(commands.values())), encoding="utf-8")
-    directories = [name for name in ("bench", "emulator", "examples", "fuzz", "include", "python", "src", "tests", "verify") if os.path.isdir(name)]
+    directories = [name for name in ("bench", "emulator", "examples", "fuzz", "include", "python", "src", "tests") if os.path.isdir(name)]
     formatted = sorted(str(path) for name in directories for path in pathlib.Path(name).rglob("*.[ch]"))
     analysed, left, changed = sorted(commands), [], set()
     if only_changed:

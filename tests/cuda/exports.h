@@ -21,9 +21,6 @@ EXPORT int cuModuleUnload(void *module);
 EXPORT int cuModuleGetFunction(void **function, void *module, const char *name);
 EXPORT int cuMemAlloc_v2(uint64_t *address, size_t bytes);
 EXPORT int cuMemFree_v2(uint64_t address);
-EXPORT int cuMemGetInfo_v2(size_t *free, size_t *total);
-EXPORT int cuMemsetD8_v2(uint64_t address, unsigned char byte, size_t count);
-EXPORT int cuMemcpyDtoH_v2(void *out, uint64_t address, size_t bytes);
 EXPORT int cuLaunchKernel(void *function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
                           unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared_bytes,
                           void *stream, void **arguments, void **extra);

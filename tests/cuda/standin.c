@@ -229,30 +229,6 @@ int cuMemFree_v2(uint64_t address)
     return done("cuMemFree", valid ? 0 : INVALID_VALUE);
 }
 
-/* The load has no use for these three. */
-int cuMemGetInfo_v2(size_t *free, size_t *total)
-{
-    (void)free;
-    (void)total;
-    return done("cuMemGetInfo", INVALID_VALUE);
-}
-
-int cuMemsetD8_v2(uint64_t address, unsigned char byte, size_t count)
-{
-    (void)address;
-    (void)byte;
-    (void)count;
-    return done("cuMemsetD8", INVALID_VALUE);
-}
-
-int cuMemcpyDtoH_v2(void *out, uint64_t address, size_t bytes)
-{
-    (void)out;
-    (void)address;
-    (void)bytes;
-    return done("cuMemcpyDtoH", INVALID_VALUE);
-}
-
 int cuLaunchKernel(void *function, unsigned blocks_x, unsigned blocks_y, unsigned blocks_z,
                    unsigned threads_x, unsigned threads_y, unsigned threads_z, unsigned shared_bytes,
                    void *stream, void **arguments, void **extra)

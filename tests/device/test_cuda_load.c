@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "device/nvidia/cuda_kernel.h"
+#include "device/nvidia/cuda_driver.h"
 #include "device/nvidia/cuda_load.h"
 
 static char standin_path[4096];

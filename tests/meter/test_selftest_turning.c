@@ -115,17 +115,17 @@ static bool until_4_s(void *data)
 
 static int turn(bool (*go_on)(void *data))
 {
-    const struct selftest_turning_options options = {.devices = &devices,
-                                                     .clock = &virtual_clock,
-                                                     .settle_s = 1,
-                                                     .duration_s = 5,
-                                                     .poll_s = 0.001,
-                                                     .set = set_level,
-                                                     .work = work_of,
-                                                     .go_on = go_on};
+    const struct selftest_options options = {.devices = &devices,
+                                             .clock = &virtual_clock,
+                                             .settle_s = 1,
+                                             .duration_s = 5,
+                                             .poll_s = 0.001,
+                                             .set = set_level,
+                                             .work = work_of,
+                                             .go_on = go_on};
     struct fly_error error = {0};
 
-    return selftest_turn(&options, &result.turning, &error);
+    return selftest_turn(&options, &result, &error);
 }
 
 static void check_finding(const char *check, enum selftest_outcome outcome, const char *text)

@@ -15,7 +15,7 @@ import tempfile
 
 from house import PLAN, UMBRELLA, House, includes, read, walk
 
-SOURCE_DIRECTORIES = ["bench", "emulator", "examples", "fuzz", "include", "integrations", "python", "src", "tests", "verify"]
+SOURCE_DIRECTORIES = ["bench", "emulator", "examples", "fuzz", "include", "integrations", "python", "src", "tests"]
 SCRIPT_DIRECTORIES = [".ci", "python", "scripts", "tests"]
 LINES_MAX = 900
 FILES_MAX = 60

@@ -6,8 +6,7 @@
 #include "base/error.h"
 #include "cli/kit/table_print.h"
 #include "cli/machine/machine_commands.h"
-#include "cli/machine/selftest_knobs.h"
-#include "cli/machine/selftest_report.h"
+#include "cli/machine/selftest_cli.h"
 #include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"
 #include "cli/program/stop_signals.h"
@@ -50,15 +49,6 @@ static const struct cli_option options[] = {
     DEVICE_OPTIONS,
 };
 
-struct selftest {
-    const struct cli_call *call;
-    struct stop_signals stop;
-    struct device_list devices;
-    struct selftest_result results[DEVICES_MAX];
-    struct selftest_load loads[DEVICES_MAX];
-    struct wall_time date;
-};
-
 static bool go_on(void *data)
 {
     struct selftest *test = data;
@@ -69,8 +59,8 @@ static bool go_on(void *data)
 static int measure_stage(struct selftest *test, enum selftest_stage stage, struct fly_error *out_error)
 {
     struct selftest_options stage_options = {.devices = &test->devices,
-                                             .duration_s = cli_real(test->call, "duration"),
-                                             .poll_s = poll_s,
+                                             .duration_s = test->duration_s,
+                                             .poll_s = test->poll_s,
                                              .go_on = go_on,
                                              .data = test};
 
@@ -88,35 +78,16 @@ static bool any_ran(const struct selftest *test)
 
 static int measure_loaded(struct selftest *test, struct fly_error *out_error)
 {
-    double duration_s = cli_real(test->call, "duration");
-    struct selftest_load_options load_options = {.wanted = cli_choice(test->call, "load") == 0,
-                                                 .library_path = cli_text(test->call, "cuda"),
-                                                 .duration_max_s = duration_s + 60};
     int code = 0;
 
-    cli_note(test->call, "%.1f s under load", duration_s);
-    selftest_loads_start(&load_options, &test->devices, test->loads);
+    cli_note(test->call, "%.1f s under load", test->duration_s);
+    selftest_loads_start(test, NULL, test->duration_s + 60, test->loads);
     for (size_t i = 0; i < test->devices.count; i++)
         test->results[i].load_ran = test->loads[i].started;
     if (!stop_signals_wait(&test->stop, mono_after_s(mono_now(), any_ran(test) ? settle_s : 0.0)))
         code = measure_stage(test, SELFTEST_LOADED, out_error);
-    selftest_loads_stop(&test->devices, test->loads);
+    selftest_loads_stop(test, test->loads);
     return code;
-}
-
-static int turn_knobs(struct selftest *test, struct fly_error *out_error)
-{
-    struct selftest_knobs knobs = {
-        .call = test->call,
-        .devices = &test->devices,
-        .results = test->results,
-        .stop = &test->stop,
-        .load = {.wanted = cli_choice(test->call, "load") == 0, .library_path = cli_text(test->call, "cuda")},
-        .duration_s = cli_real(test->call, "duration"),
-        .poll_s = poll_s,
-    };
-
-    return selftest_knobs_run(&knobs, out_error);
 }
 
 static int measure(struct selftest *test, struct fly_error *out_error)
@@ -128,36 +99,31 @@ static int measure(struct selftest *test, struct fly_error *out_error)
              test->devices.count == 1 ? "" : "s");
     for (size_t i = 0; i < test->devices.count && go_on(test); i++)
         selftest_latencies(&test->devices.devices[i], &clock_real, &test->results[i]);
-    cli_note(test->call, "%.1f s as it is; best with nothing running", cli_real(test->call, "duration"));
+    cli_note(test->call, "%.1f s as it is; best with nothing running", test->duration_s);
     code = measure_stage(test, SELFTEST_IDLE, out_error);
     if (code == 0)
         code = measure_loaded(test, out_error);
     if (code == 0 && !test->stop.stopped && cli_flag(test->call, "turn-knobs"))
-        code = turn_knobs(test, out_error);
+        code = selftest_knobs_run(test, out_error);
     return code;
 }
 
 static int emit_report(const struct selftest *test, struct fly_error *out_error)
 {
     const struct cli_call *call = test->call;
-    struct selftest_report report = {.devices = &test->devices,
-                                     .results = test->results,
-                                     .loads = test->loads,
-                                     .date = test->date,
-                                     .duration_s = cli_real(call, "duration")};
     int code = 0;
 
     if (cli_set(call, "output"))
-        code = table_save_json(selftest_report_json(&report), cli_text(call, "output"), out_error);
+        code = table_save_json(selftest_report_json(test), cli_text(call, "output"), out_error);
     if (code < 0)
         return code;
     switch (cli_format(call)) {
     case TABLE_FORMAT_JSON:
-        return cli_emit_json(call, selftest_report_json(&report), out_error);
+        return cli_emit_json(call, selftest_report_json(test), out_error);
     case TABLE_FORMAT_CSV:
-        return selftest_report_csv(call, &report, out_error);
+        return selftest_report_csv(test, out_error);
     default:
-        return selftest_report_text(call, &report, out_error);
+        return selftest_report_text(test, out_error);
     }
 }
 
@@ -188,6 +154,8 @@ static int selftest_run(const struct cli_call *call, struct fly_error *out_error
     if (test == NULL)
         return error_no_memory(out_error);
     test->call = call;
+    test->duration_s = cli_real(call, "duration");
+    test->poll_s = poll_s;
     code = cli_open_devices(call, GPUS_ALL, &test->devices, NULL, out_error);
     if (code == 0) {
         code = test_devices(test, out_error);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The self-test's report as JSON. An unknown figure is null, with the reason beside it. */
-#include "cli/machine/selftest_report.h"
-
+/* The self-test's report: as JSON, where an unknown figure is null with the reason beside it, and as tables
+ * and sentences. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
 #include <time.h>
 
 #include <flyball/version.h>
 
+#include "base/buffer.h"
+#include "base/error.h"
+#include "cli/machine/selftest_cli.h"
+#include "device/device_meanings.h"
 #include "shapes/shape_told.h"
 
 enum { DATE_MAX = 32, SECOND_NS = 1000000000 };
@@ -22,6 +26,12 @@ static double known_above_0(double value)
 /* ---- facts and latencies ---- */
 
 static const char not_in_table[] = "the table does not know it", not_called[] = "it was not called";
+static const char not_offered[] = "the device does not offer it", not_both[] = "one of the two is not known";
+static const char no_power[] = "the device does not offer power readings";
+static const char no_energy[] = "the device's energy is not known";
+static const char not_said[] = "the driver does not say what it set";
+static const char not_settled[] = "the readings did not stay under the limit";
+static const char no_work[] = "no load of the test's own ran throughout";
 
 static const struct shape_field sensor_rows[] = {
     {SHAPE_AT(sensor_facts, counter_period_s), TOLD_NUMBER, TOLD_ELSE(not_in_table)},
@@ -127,15 +137,12 @@ struct told_window {
     struct told_watched updates;
 };
 
-static const char not_offered[] = "the device does not offer it";
-static const char no_power[] = "the device does not offer power readings";
-
 static const struct shape_field figures_rows[] = {
     {SHAPE_AT(selftest_window, time_s), TOLD_NUMBER},
     {SHAPE_AT(selftest_window, counter_j), TOLD_NUMBER},
     {SHAPE_AT(selftest_window, counter_uncertainty_j), TOLD_NUMBER},
     {SHAPE_AT(selftest_window, integral_j), TOLD_NUMBER, TOLD_ELSE(no_power)},
-    {SHAPE_AT(selftest_window, integral_excess), TOLD_NUMBER, TOLD_ELSE("one of the two is not known")},
+    {SHAPE_AT(selftest_window, integral_excess), TOLD_NUMBER, TOLD_ELSE(not_both)},
     {SHAPE_AT(selftest_window, mean_power_w), TOLD_NUMBER},
     {SHAPE_AT(selftest_window, utilization), TOLD_NUMBER, TOLD_ELSE(not_offered)},
     {SHAPE_AT(selftest_window, temperature_max_c), TOLD_NUMBER, TOLD_ELSE(not_offered)},
@@ -178,20 +185,15 @@ static struct told_window told_window(enum selftest_stage stage, const struct se
 
 /* ---- limits that were set ---- */
 
-static const char no_energy[] = "the device's energy is not known";
-
 static const struct shape_field level_rows[] = {
-    {SHAPE_AT_AS("power_limit_w", selftest_level, limit_w), TOLD_NUMBER,
-     TOLD_ELSE("the driver does not say what it set")},
+    {SHAPE_AT_AS("power_limit_w", selftest_level, limit_w), TOLD_NUMBER, TOLD_ELSE(not_said)},
     {SHAPE_AT(selftest_level, mean_power_w), TOLD_NUMBER, TOLD_ELSE(no_energy)},
     {SHAPE_AT_AS("mean_power_uncertainty_w", selftest_level, uncertainty_w), TOLD_NUMBER,
      TOLD_ELSE(no_energy)},
     {SHAPE_AT(selftest_level, mean_reading_w), TOLD_NUMBER, TOLD_ELSE(no_power)},
-    {SHAPE_AT(selftest_level, settled_s), TOLD_NUMBER,
-     TOLD_ELSE("the readings did not stay under the limit")},
+    {SHAPE_AT(selftest_level, settled_s), TOLD_NUMBER, TOLD_ELSE(not_settled)},
     {SHAPE_AT_AS("clock_gpu_mhz", selftest_level, clock_mhz), TOLD_NUMBER, TOLD_ELSE(not_offered)},
-    {SHAPE_AT(selftest_level, work_per_s), TOLD_NUMBER,
-     TOLD_ELSE("no load of the test's own ran throughout")},
+    {SHAPE_AT(selftest_level, work_per_s), TOLD_NUMBER, TOLD_ELSE(no_work)},
     {SHAPE_AT(selftest_level, capped_share), TOLD_NUMBER, TOLD_ELSE(not_offered)},
 };
 static const struct shape level_shape = {SHAPE_OF(selftest_level, level_rows)};
@@ -301,10 +303,10 @@ static const struct shape_field device_rows[] = {
 };
 static const struct shape device_shape = {SHAPE_OF(told_device, device_rows)};
 
-static void put_device(const struct selftest_report *report, size_t index, struct told_device *out)
+static void put_device(const struct selftest *test, size_t index, struct told_device *out)
 {
-    const struct device *device = &report->devices->devices[index];
-    const struct selftest_result *result = &report->results[index];
+    const struct device *device = &test->devices.devices[index];
+    const struct selftest_result *result = &test->results[index];
 
     out->info = &device->info;
     out->backend = device->backend->name;
@@ -316,7 +318,7 @@ static void put_device(const struct selftest_report *report, size_t index, struc
     for (int i = 0; i < SELFTEST_STAGE_COUNT; i++) {
         if (result->windows[i].measured)
             out->windows[out->window_count++] =
-                told_window((enum selftest_stage)i, &result->windows[i], &report->loads[index]);
+                told_window((enum selftest_stage)i, &result->windows[i], &test->loads[index]);
     }
 }
 
@@ -355,10 +357,10 @@ static const struct shape_field selftest_rows[] = {
 };
 static const struct shape selftest_shape = {SHAPE_OF(told_selftest, selftest_rows)};
 
-json_t *selftest_report_json(const struct selftest_report *report)
+json_t *selftest_report_json(const struct selftest *test)
 {
-    time_t seconds = (time_t)(report->date.ns / SECOND_NS);
-    size_t count = report->devices->count;
+    time_t seconds = (time_t)(test->date.ns / SECOND_NS);
+    size_t count = test->devices.count;
     struct utsname system;
     struct told_selftest told = {
         .schema = "flyball.selftest/1",
@@ -366,8 +368,8 @@ json_t *selftest_report_json(const struct selftest_report *report)
         .named = uname(&system) == 0,
         .kernel = system.release,
         .machine = system.machine,
-        .emulated = any_emulated(report->devices),
-        .duration_s = report->duration_s,
+        .emulated = any_emulated(&test->devices),
+        .duration_s = test->duration_s,
         .devices = calloc(count + 1, sizeof *told.devices),
         .device_count = count,
     };
@@ -379,8 +381,246 @@ json_t *selftest_report_json(const struct selftest_report *report)
     if (gmtime_r(&seconds, &utc) != NULL)
         strftime(told.date, sizeof told.date, "%Y-%m-%dT%H:%M:%SZ", &utc);
     for (size_t i = 0; i < count; i++)
-        put_device(report, i, &told.devices[i]);
+        put_device(test, i, &told.devices[i]);
     document = shape_tell(&selftest_shape, &told);
     free(told.devices);
     return document;
+}
+
+/* ---- for people ---- */
+
+enum { TEXT_MAX = 1 << 20, LABEL_MAX = 32 };
+
+static const char *label(const struct device_info *info, char text[LABEL_MAX])
+{
+    snprintf(text, LABEL_MAX, "%s %u", device_kind_name(info->kind), info->index);
+    return text;
+}
+
+/* Adds one device's rows to a table. */
+typedef void filler(struct table *table, const struct device_info *info,
+                    const struct selftest_result *result);
+
+static const struct meaning call_columns[] = {
+    TABLE_SHOWN("device", MEANING_TEXT, 0),      TABLE_SHOWN("reading", MEANING_TEXT, 0),
+    TABLE_SHOWN("calls", MEANING_WHOLE, 0),      TABLE_SHOWN("least (us)", MEANING_REAL, 1),
+    TABLE_SHOWN("median (us)", MEANING_REAL, 1), TABLE_SHOWN("99 % (us)", MEANING_REAL, 1),
+    TABLE_SHOWN("most (us)", MEANING_REAL, 1),
+};
+
+/* What the device answers; the rest is in the report for programs. */
+static void fill_calls(struct table *table, const struct device_info *info,
+                       const struct selftest_result *result)
+{
+    char name[LABEL_MAX];
+
+    for (int q = 0; q < QUANTITY_COUNT; q++) {
+        const struct selftest_latency *latency = &result->latencies[q];
+
+        if (latency->reading.state != READING_OK)
+            continue;
+        table_add_text(table, label(info, name));
+        table_add_text(table, quantity_facts[q].title);
+        table_add_integer(table, (int64_t)latency->seconds.count);
+        table_add_known(table, 1e6 * latency->seconds.lowest, not_called);
+        table_add_known(table, 1e6 * latency->seconds.median, not_called);
+        table_add_known(table, 1e6 * latency->seconds.p99, not_called);
+        table_add_known(table, 1e6 * latency->seconds.highest, not_called);
+    }
+}
+
+static const struct meaning update_columns[] = {
+    TABLE_SHOWN("device", MEANING_TEXT, 0),      TABLE_SHOWN("stage", MEANING_TEXT, 0),
+    TABLE_SHOWN("reading", MEANING_TEXT, 0),     TABLE_SHOWN("polled (ms)", MEANING_REAL, 1),
+    TABLE_SHOWN("changes", MEANING_WHOLE, 0),    TABLE_SHOWN("least (ms)", MEANING_REAL, 1),
+    TABLE_SHOWN("median (ms)", MEANING_REAL, 1), TABLE_SHOWN("99 % (ms)", MEANING_REAL, 1),
+    TABLE_SHOWN("table (ms)", MEANING_REAL, 1),
+};
+
+/* How often readings change, for those that the device offers. */
+static void fill_updates(struct table *table, const struct device_info *info,
+                         const struct selftest_result *result)
+{
+    char name[LABEL_MAX];
+
+    for (int i = 0; i < SELFTEST_STAGE_COUNT * SELFTEST_WATCHED; i++) {
+        int stage = i / SELFTEST_WATCHED, place = i % SELFTEST_WATCHED;
+        const struct update_finding *updates = &result->windows[stage].updates[place];
+        double assumed_s = place == 0 ? info->sensor.counter_period_s : info->sensor.power_period_s;
+
+        if (!result->windows[stage].measured || updates->polls == 0)
+            continue;
+        table_add_text(table, label(info, name));
+        table_add_text(table, selftest_stage_name((enum selftest_stage)stage));
+        table_add_text(table, quantity_facts[selftest_watched[place]].title);
+        table_add_known(table, 1e3 * updates->poll_s, "it was polled once");
+        table_add_integer(table, (int64_t)updates->changes);
+        table_add_known(table, 1e3 * updates->period_s.lowest, no_period(updates));
+        table_add_known(table, 1e3 * updates->period_s.median, no_period(updates));
+        table_add_known(table, 1e3 * updates->period_s.p99, no_period(updates));
+        table_add_known(table, assumed_s > 0 ? 1e3 * assumed_s : NAN, not_in_table);
+    }
+}
+
+static const struct meaning window_columns[] = {
+    TABLE_SHOWN("device", MEANING_TEXT, 0),   TABLE_SHOWN("stage", MEANING_TEXT, 0),
+    TABLE_SHOWN("time (s)", MEANING_REAL, 1), TABLE_SHOWN("counter (J)", MEANING_REAL, 1),
+    TABLE_SHOWN("+- (J)", MEANING_REAL, 1),   TABLE_SHOWN("integral (J)", MEANING_REAL, 1),
+    TABLE_SHOWN("off (%)", MEANING_REAL, 1),  TABLE_SHOWN("power (W)", MEANING_REAL, 1),
+    TABLE_SHOWN("use (%)", MEANING_REAL, 0),  TABLE_SHOWN("heat (C)", MEANING_REAL, 0),
+};
+
+static void fill_windows(struct table *table, const struct device_info *info,
+                         const struct selftest_result *result)
+{
+    char name[LABEL_MAX];
+
+    for (int s = 0; s < SELFTEST_STAGE_COUNT; s++) {
+        const struct selftest_window *window = &result->windows[s];
+        const char *reason = window->note[0] != '\0' ? window->note : not_offered;
+
+        if (!window->measured)
+            continue;
+        table_add_text(table, label(info, name));
+        table_add_text(table, selftest_stage_name((enum selftest_stage)s));
+        table_add_known(table, window->time_s, reason);
+        table_add_known(table, window->counter_j, reason);
+        table_add_known(table, window->counter_uncertainty_j, reason);
+        table_add_known(table, window->integral_j, no_power);
+        table_add_known(table, 100 * window->integral_excess, not_both);
+        table_add_known(table, window->mean_power_w, reason);
+        table_add_known(table, 100 * window->utilization, not_offered);
+        table_add_known(table, window->temperature_max_c, not_offered);
+    }
+}
+
+static const struct meaning level_columns[] = {
+    TABLE_SHOWN("device", MEANING_TEXT, 0),
+    TABLE_SHOWN("limit (W)", MEANING_REAL, 0),
+    TABLE_SHOWN("power (W)", MEANING_REAL, 1),
+    TABLE_SHOWN("+- (W)", MEANING_REAL, 1),
+    TABLE_SHOWN("under it after (s)", MEANING_REAL, 3),
+    TABLE_SHOWN("clock (MHz)", MEANING_REAL, 0),
+    TABLE_SHOWN("work (/us)", MEANING_REAL, 3),
+    TABLE_SHOWN("capped (%)", MEANING_REAL, 0),
+};
+
+static void fill_levels(struct table *table, const struct device_info *info,
+                        const struct selftest_result *result)
+{
+    char name[LABEL_MAX];
+
+    for (int i = 0; i < SELFTEST_LEVELS && result->turning.tried; i++) {
+        const struct selftest_level *level = &result->turning.levels[i];
+
+        table_add_text(table, label(info, name));
+        table_add_known(table, level->limit_w, not_said);
+        table_add_known(table, level->mean_power_w, no_energy);
+        table_add_known(table, level->uncertainty_w, no_energy);
+        table_add_known(table, level->settled_s, not_settled);
+        table_add_known(table, level->clock_mhz, not_offered);
+        table_add_known(table, level->work_per_s / 1e6, no_work);
+        table_add_known(table, 100 * level->capped_share, not_offered);
+    }
+}
+
+static const struct meaning findings_columns[] = {
+    DEVICE_KIND,
+    DEVICE_INDEX("index"),
+    {"check", "check", MEANING_TEXT, 0, NULL, MEANING_FACT, "What was checked."},
+    {"outcome", "outcome", MEANING_TEXT, 0, NULL, MEANING_FACT, "What came of it."},
+    {"text", "text", MEANING_TEXT, 0, NULL, MEANING_FACT, "The finding, in words."},
+};
+const struct quantities selftest_quantities = {"a finding of the CSV", QUANTITIES(findings_columns)};
+
+static void fill_findings(struct table *table, const struct device_info *info,
+                          const struct selftest_result *result)
+{
+    struct selftest_finding findings[SELFTEST_FINDINGS_MAX];
+    size_t count = selftest_findings(info, result, findings);
+
+    for (size_t f = 0; f < count; f++) {
+        table_add_text(table, device_kind_name(info->kind));
+        table_add_integer(table, info->index);
+        table_add_text(table, findings[f].check);
+        table_add_text(table, selftest_outcome_word(findings[f].outcome));
+        table_add_text(table, findings[f].text);
+    }
+}
+
+enum { TABLE_CALLS, TABLE_UPDATES, TABLE_WINDOWS, TABLE_LEVELS, TABLE_FINDINGS };
+#define COLUMNS(rows) rows, sizeof(rows) / sizeof(rows)[0]
+static const struct {
+    const char *schema;
+    const struct meaning *columns;
+    size_t column_count;
+    filler *fill;
+} tables[] = {
+    [TABLE_CALLS] = {"flyball.selftest.calls/1", COLUMNS(call_columns), fill_calls},
+    [TABLE_UPDATES] = {"flyball.selftest.updates/1", COLUMNS(update_columns), fill_updates},
+    [TABLE_WINDOWS] = {"flyball.selftest.windows/1", COLUMNS(window_columns), fill_windows},
+    [TABLE_LEVELS] = {"flyball.selftest.limits/1", COLUMNS(level_columns), fill_levels},
+    [TABLE_FINDINGS] = {"flyball.selftest.findings/1", COLUMNS(findings_columns), fill_findings},
+};
+
+/* Prints one of the tables, after `before`; levels only if some were tried. */
+static int emit(const struct selftest *test, int number, const char *before, struct fly_error *out_error)
+{
+    struct table *table =
+        table_new(tables[number].schema, tables[number].columns, tables[number].column_count);
+    int code = 0;
+
+    for (size_t i = 0; i < test->devices.count; i++)
+        tables[number].fill(table, &test->devices.devices[i].info, &test->results[i]);
+    if (number != TABLE_LEVELS || table_row_count(table) > 0) {
+        code = cli_emit_text(test->call, before, out_error);
+        if (code == 0)
+            code = cli_emit_table(test->call, table, out_error);
+    }
+    table_free(table);
+    return code;
+}
+
+static void put_text(struct buffer *text, const struct selftest *test, size_t index)
+{
+    static const char *const marks[] = {[SELFTEST_AS_EXPECTED] = "as expected",
+                                        [SELFTEST_DIFFERS] = "DIFFERS",
+                                        [SELFTEST_NOT_KNOWN] = "not known"};
+    const struct device_info *info = &test->devices.devices[index].info;
+    const struct selftest_load *load = &test->loads[index];
+    struct selftest_finding findings[SELFTEST_FINDINGS_MAX];
+    size_t count = selftest_findings(info, &test->results[index], findings);
+    char name[LABEL_MAX];
+
+    buffer_printf(text, "\n%s: %s%s%s%s\n", label(info, name),
+                  info->name[0] != '\0' ? info->name : "(nameless)", info->emulated ? " (emulated)" : "",
+                  info->driver[0] != '\0' ? ", driver " : "", info->driver);
+    if (info->kind == DEVICE_GPU)
+        buffer_printf(text, "  loaded by %s%s%s\n", load->started ? "a CUDA kernel" : "whatever ran",
+                      load->text[0] != '\0' ? ": " : "", load->text);
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(text, "  %-12s %s\n", marks[findings[i].outcome], findings[i].text);
+}
+
+int selftest_report_text(const struct selftest *test, struct fly_error *out_error)
+{
+    struct buffer text;
+    int code = 0;
+
+    for (int i = TABLE_CALLS; code == 0 && i <= TABLE_LEVELS; i++)
+        code = emit(test, i, i == TABLE_CALLS ? "" : "\n", out_error);
+    buffer_init(&text, TEXT_MAX);
+    for (size_t i = 0; i < test->devices.count; i++)
+        put_text(&text, test, i);
+    if (code == 0 && text.error < 0)
+        code = error_no_memory(out_error);
+    if (code == 0)
+        code = cli_emit_text(test->call, text.data, out_error);
+    buffer_deinit(&text);
+    return code;
+}
+
+int selftest_report_csv(const struct selftest *test, struct fly_error *out_error)
+{
+    return emit(test, TABLE_FINDINGS, "", out_error);
 }
