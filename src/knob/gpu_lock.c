@@ -20,7 +20,7 @@
 #include "base/error.h"
 #include "base/harmless.h"
 #include "base/number.h"
-#include "base/thread/apart.h"
+#include "base/thread/thread_group.h"
 #include "knob/fork_close.h"
 #include "knob/guard.h"
 #include "knob/journal.h"

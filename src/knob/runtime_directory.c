@@ -17,8 +17,8 @@
 
 #include "base/error.h"
 #include "base/file/file_system.h"
-#include "base/thread/apart.h"
 #include "base/thread/fork_guard.h"
+#include "base/thread/thread_group.h"
 
 static const char system_directory[] = "/run/flyball", fallback_directory[] = "/tmp/flyball-knobs";
 static const char daemon_name[] = "daemon";

@@ -35,7 +35,7 @@ int runtime_directory_find(const char *given, char out_path[RUNTIME_PATH_MAX], s
 /*
  * Calls a function that uses files there in a thread of its own, and waits for it no longer than that, and
  * not at all until the last call that did not return has. False: it has not returned, and `drop` gets
- * `state`, at once or when it does (see base/thread/apart.h). Thread-safe.
+ * `state`, at once or when it does (see base/thread/thread_group.h). Thread-safe.
  */
 bool runtime_directory_call(void (*run)(void *state), void (*drop)(void *state), void *state,
                             double patience_s);

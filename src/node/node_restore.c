@@ -2,13 +2,10 @@
 /* Each GPU is put back by a thread of its own, so that one that hangs in the driver holds up no other. */
 #include "node/node_restore.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/thread/left_threads.h"
-#include "base/thread/mono_wait.h"
-#include "base/thread/quiet_thread.h"
+#include "base/thread/thread_group.h"
 #include "device/open/backends.h"
 #include "knob/repair.h"
 #include "node/node_daemon.h"
@@ -19,36 +16,26 @@ static const double patience_s = 8;
 
 /* A GPU, as a list of one. */
 struct part {
+    const struct knob_options *options;
+    struct apart *apart;
     struct device_list list;
     int count; /* of repairs, or a negative code */
     struct repair repairs[REPAIRS_OF_ONE];
     struct fly_error error;
-    bool has_thread, done;
 };
-
-struct parts {
-    const struct knob_options *options;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    size_t count;
-    struct part *parts[DEVICES_MAX];
-};
-
-/* There is one, which threads that were left behind still use as the program ends. */
-static struct parts all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_left(enum repair_end end)
 {
     return end == REPAIR_FAILED || end == REPAIR_OWED || end == REPAIR_ABSENT || end == REPAIR_IN_USE;
 }
 
-static void *run(void *state)
+static void run(void *state)
 {
     struct part *part = state;
     /* Entries of GPUs that are not in the list count as well, and are many at most. */
     struct repair *repairs = calloc(REPAIRS_MAX, sizeof *repairs);
-    int kept = 0, count = repairs != NULL ? knob_repair(all.options, &part->list, false, repairs, REPAIRS_MAX,
-                                                        &part->error)
+    int kept = 0, count = repairs != NULL ? knob_repair(part->options, &part->list, false, repairs,
+                                                        REPAIRS_MAX, &part->error)
                                           : error_no_memory(&part->error);
 
     for (int i = 0; i < count && i < REPAIRS_MAX; i++) {
@@ -56,28 +43,22 @@ static void *run(void *state)
             part->repairs[kept++] = repairs[i];
     }
     free(repairs);
-    pthread_mutex_lock(&all.lock);
     part->count = count < 0 ? count : kept;
-    part->done = true;
-    pthread_cond_broadcast(&all.changed);
-    pthread_mutex_unlock(&all.lock);
-    return NULL;
 }
 
-static void begin(const struct device *device)
+/* Returns NULL if memory is exhausted. */
+static struct part *begin(const struct knob_options *options, const struct device *device)
 {
     struct part *part = calloc(1, sizeof *part);
-    pthread_t thread;
 
     if (part == NULL)
-        return;
+        return NULL;
+    part->options = options;
     part->list.devices[part->list.count++] = *device;
-    all.parts[all.count++] = part;
-    part->has_thread = quiet_thread_start(&thread, run, part);
-    if (part->has_thread)
-        pthread_detach(thread);
-    else
+    part->apart = apart_begin(run, free, part);
+    if (part->apart == NULL)
         run(part);
+    return part;
 }
 
 /* Says what became of an entry; returns whether it is left. */
@@ -94,16 +75,8 @@ static int finish(struct part *part, struct mono_time until, bool *hangs)
 {
     unsigned index = part->list.devices[0].info.index;
     int left = 0;
-    bool done;
 
-    pthread_mutex_lock(&all.lock);
-    while (!part->done && mono_wait(&all.changed, &all.lock, until))
-        ;
-    done = part->done;
-    if (!done)
-        left_threads_add();
-    pthread_mutex_unlock(&all.lock);
-    if (!done) {
+    if (part->apart != NULL && !apart_finish(part->apart, until)) {
         *hangs = true;
         log_say(SAY_WARNING, "GPU %u does not answer its driver, so that nothing could be put back there",
                 index);
@@ -111,7 +84,7 @@ static int finish(struct part *part, struct mono_time until, bool *hangs)
     }
     if (part->count < 0) {
         log_say(SAY_WARNING, "GPU %u: %s", index, part->error.text);
-        return 1;
+        left = 1;
     }
     for (int i = 0; i < part->count; i++)
         left += say(&part->repairs[i]);
@@ -135,17 +108,17 @@ static int repair_all(const struct knob_options *options, const struct device_li
                       struct fly_error *out_error)
 {
     struct mono_time until = mono_after_s(mono_now(), patience_s);
+    struct part *parts[DEVICES_MAX];
+    size_t count = 0;
     bool hangs = false;
     int left = 0;
 
-    mono_cond_init(&all.changed);
-    all.options = options;
     for (size_t i = 0; i < list->count; i++) {
         if (list->devices[i].info.kind == DEVICE_GPU && !list->devices[i].info.silent)
-            begin(&list->devices[i]);
+            parts[count++] = begin(options, &list->devices[i]);
     }
-    for (size_t i = 0; i < all.count; i++)
-        left += finish(all.parts[i], until, &hangs);
+    for (size_t i = 0; i < count; i++)
+        left += parts[i] != NULL ? finish(parts[i], until, &hangs) : 0;
     if (!hangs)
         left += say_absent(options, list);
     if (left > 0)

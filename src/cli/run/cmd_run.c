@@ -11,7 +11,7 @@
 
 #include "base/disabled.h"
 #include "base/error.h"
-#include "base/thread/apart.h"
+#include "base/thread/thread_group.h"
 #include "cli/measure/metered_devices.h"
 #include "cli/measure/run_result.h"
 #include "cli/measure/run_window.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/thread/apart.h"
+#include "base/thread/thread_group.h"
 #include "train/carbon/carbon_governor.h"
 #include "train/carbon/carbon_head.h"
 

@@ -10,7 +10,7 @@
 #include <flyball/tuner.h>
 
 #include "base/error.h"
-#include "base/thread/apart.h"
+#include "base/thread/thread_group.h"
 #include "cli/options/carbon_options.h"
 #include "cli/options/finish_time.h"
 #include "cli/run/run_carbon.h"

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "device/nvidia/nvml_apart.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/thread/left_threads.h"
-#include "base/thread/mono_wait.h"
-#include "base/thread/quiet_thread.h"
+#include "base/thread/thread_group.h"
 
 /* A GPU while a thread opens it. */
 struct opening {
@@ -15,85 +13,58 @@ struct opening {
     unsigned index;
     struct nvml_state *state;
     struct device_info info;
-    bool done, left; /* left: nobody waits for it any more, and it frees itself */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t changed;
-static pthread_once_t prepared = PTHREAD_ONCE_INIT;
-static bool is_hung[DEVICES_MAX]; /* by the driver's number: a thread that was left is still at it */
+/* By the driver's number: how many threads were left behind that open it. */
+static atomic_int hanging[DEVICES_MAX];
 
-static void prepare(void)
-{
-    mono_cond_init(&changed);
-}
-
-static void *run(void *of)
+static void open_now(void *of)
 {
     struct opening *opening = of;
-    bool left;
 
     opening->state = nvml_gpu_open(opening->library, opening->index, &opening->info);
-    pthread_mutex_lock(&lock);
-    opening->done = true;
-    left = opening->left;
-    if (left)
-        is_hung[opening->index] = false;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
-    if (left) {
-        nvml_library_release(opening->library);
-        free(opening->state);
-        free(opening);
-        left_threads_remove();
-    }
-    return NULL;
+}
+
+static void drop(void *of)
+{
+    struct opening *opening = of;
+
+    atomic_fetch_sub(&hanging[opening->index], 1);
+    nvml_library_release(opening->library);
+    free(opening->state);
+    free(opening);
 }
 
 /* Begins to open a GPU; NULL: it hangs already, or there is no thread for it. */
-static struct opening *begin(struct nvml_library *library, unsigned index)
+static struct apart *begin(struct nvml_library *library, unsigned index, struct opening **out_opening)
 {
-    struct opening *opening = calloc(1, sizeof *opening);
-    pthread_t thread;
-    bool hangs;
+    struct opening *opening = atomic_load(&hanging[index]) > 0 ? NULL : calloc(1, sizeof *opening);
+    struct apart *apart = NULL;
 
-    pthread_mutex_lock(&lock);
-    hangs = is_hung[index];
-    pthread_mutex_unlock(&lock);
-    if (opening == NULL || hangs) {
-        free(opening);
+    *out_opening = opening;
+    if (opening == NULL)
         return NULL;
-    }
     opening->library = library;
     opening->index = index;
     library->users++;
-    if (!quiet_thread_start(&thread, run, opening)) {
+    apart = apart_begin(open_now, drop, opening);
+    if (apart == NULL) {
         library->users--;
         free(opening);
-        return NULL;
     }
-    pthread_detach(thread);
-    return opening;
+    return apart;
 }
 
 /* Takes what the thread has made, or leaves it behind; returns the state, or NULL. */
-static struct nvml_state *finish(struct opening *opening, struct mono_time until,
-                                 struct device_info *out_info)
+static struct nvml_state *finish(struct apart *apart, struct opening *opening, unsigned index,
+                                 struct mono_time until, struct device_info *out_info)
 {
-    struct nvml_state *state = NULL;
-    bool done;
+    struct nvml_state *state;
 
-    pthread_mutex_lock(&lock);
-    while (!opening->done && mono_wait(&changed, &lock, until))
-        ;
-    done = opening->done;
-    if (!done) {
-        opening->left = is_hung[opening->index] = true;
-        left_threads_add();
-    }
-    pthread_mutex_unlock(&lock);
-    if (!done)
+    if (!apart_finish(apart, until)) {
+        atomic_fetch_add(&hanging[index], 1); /* and one less when it lets go, which may be before this */
         return NULL;
+    }
     state = opening->state;
     *out_info = opening->info;
     nvml_library_release(opening->library); /* the caller has it open, too */
@@ -105,17 +76,17 @@ int nvml_apart_open(struct nvml_library *library, unsigned count, double patienc
                     struct nvml_apart *out_apart, struct fly_error *out_error)
 {
     struct mono_time until = mono_after_s(mono_now(), patience_s);
+    struct apart *aparts[DEVICES_MAX];
     struct opening *openings[DEVICES_MAX];
     bool whole = true;
 
-    pthread_once(&prepared, prepare);
     count = count < DEVICES_MAX ? count : DEVICES_MAX;
     out_apart->count = count;
     for (unsigned i = 0; i < count; i++)
-        openings[i] = begin(library, i);
+        aparts[i] = begin(library, i, &openings[i]);
     for (unsigned i = 0; i < count; i++) {
         struct device_info *info = &out_apart->infos[i];
-        struct nvml_state *state = openings[i] != NULL ? finish(openings[i], until, info) : NULL;
+        struct nvml_state *state = aparts[i] != NULL ? finish(aparts[i], openings[i], i, until, info) : NULL;
 
         if (state == NULL)
             state = nvml_gpu_silent(library, i, info);

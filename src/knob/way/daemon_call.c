@@ -12,7 +12,7 @@
 
 #include "base/accounts.h"
 #include "base/error.h"
-#include "base/thread/apart.h"
+#include "base/thread/thread_group.h"
 #include "knob/way/daemon_answer.h"
 
 enum { ANSWER_MAX = 1 << 18, DEVICE_PATH_MAX = 512, AGENT_MAX = 80 };

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/thread/apart.h"
 #include "base/thread/fork_guard.h"
 #include "base/thread/mono_wait.h"
 #include "base/thread/quiet_thread.h"
+#include "base/thread/thread_group.h"
 #include "grid/forecast.h"
 #include "grid/providers.h"
 
