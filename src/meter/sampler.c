@@ -3,8 +3,8 @@
 
 #include <time.h>
 
-#include "base/thread/mono_wait.h"
 #include "base/thread/quiet_thread.h"
+#include "base/wait.h"
 
 enum {
     /* Rounds between two readings of slow quantities. */

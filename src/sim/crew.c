@@ -5,7 +5,7 @@
 #include <signal.h>
 
 #include "base/clock.h"
-#include "base/thread/mono_wait.h"
+#include "base/wait.h"
 
 static const double progress_s = 0.1;
 

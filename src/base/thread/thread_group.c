@@ -5,7 +5,6 @@
 
 #include "base/thread/fork_guard.h"
 #include "base/thread/left_threads.h"
-#include "base/thread/mono_wait.h"
 #include "base/thread/quiet_thread.h"
 
 struct start {

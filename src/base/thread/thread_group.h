@@ -2,11 +2,10 @@
 #ifndef FLYBALL_BASE_THREAD_THREAD_GROUP_H
 #define FLYBALL_BASE_THREAD_THREAD_GROUP_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/clock.h"
+#include "base/wait.h"
 
 /*
  * Threads that may hang: in a driver, on a disk, in a call to a server. They share an object with its owner,
@@ -48,7 +47,7 @@ void thread_group_init(struct thread_group *group, void (*free)(void *object), v
  */
 bool thread_group_start(struct thread_group *group, void (*run)(void *state), void *state);
 
-/* Waits for a change, with the lock held; false if the moment comes first. INT64_MAX: for ever. */
+/* Waits for a change, with the lock held; false if the moment comes first. */
 bool thread_group_wait(struct thread_group *group, struct mono_time until);
 
 /* Wakes all that wait. */

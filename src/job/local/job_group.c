@@ -9,7 +9,7 @@
 
 #include "base/thread/fork_guard.h"
 #include "base/thread/fork_lock.h"
-#include "base/thread/mono_wait.h"
+#include "base/wait.h"
 #include "store/store_address.h"
 
 /* The share of the previous group's time that a leader waits for those who were in it. */

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/thread/left_threads.h"
 #include "node/lease/leases_private.h"
 
 enum { LOOK_MS = 500, SWEEP_MS = 2000 };
@@ -22,11 +21,11 @@ static bool begin_call(struct hand *hand)
     struct leases *leases = hand->leases;
     bool may;
 
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     may = !leases->released && !leases->stopping;
     hand->busy = may;
     hand->busy_since = mono_now();
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     return may;
 }
 
@@ -51,14 +50,14 @@ static void end_call_locked(struct hand *hand)
     hand->busy = false;
     see(hand);
     atomic_fetch_add(&hand->leases->changes, 1);
-    pthread_cond_broadcast(&hand->leases->changed);
+    thread_group_wake(&hand->leases->group);
 }
 
 static void end_call(struct hand *hand)
 {
-    pthread_mutex_lock(&hand->leases->lock);
+    pthread_mutex_lock(&hand->leases->group.lock);
     end_call_locked(hand);
-    pthread_mutex_unlock(&hand->leases->lock);
+    pthread_mutex_unlock(&hand->leases->group.lock);
 }
 
 /* For how long there is nothing to do unless somebody wakes the hand; -1: for ever. */
@@ -96,14 +95,14 @@ static bool take_job(struct hand *hand, struct hand_job *out_job)
     struct leases *leases = hand->leases;
     bool is_new;
 
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     is_new = hand->wanted != hand->done;
     leases_job(leases, hand, out_job);
     if (is_new) {
         hand->busy = true;
         hand->busy_since = mono_now();
     }
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     hand->newest = out_job->newest;
     return is_new;
 }
@@ -112,13 +111,13 @@ static void report(struct hand *hand, const struct hand_job *job, int code, cons
 {
     struct leases *leases = hand->leases;
 
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     hand->done = job->version;
     hand->done_at = mono_now();
     hand->code = code;
     hand->error = *error;
     end_call_locked(hand); /* whoever waits sees the GPU as it is now */
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
 }
 
 static bool is_foreign(const struct hand *hand)
@@ -152,9 +151,9 @@ static void look_after(struct hand *hand)
     /* Its guard was killed, and the session has put everything back: another one turns again. */
     leases_tell(hand->leases, "GPU %zu: %s", hand->gpu, error.text);
     hand_let_go(hand);
-    pthread_mutex_lock(&hand->leases->lock);
+    pthread_mutex_lock(&hand->leases->group.lock);
     leases_bump(hand->leases, (uint64_t)1 << hand->gpu, false);
-    pthread_mutex_unlock(&hand->leases->lock);
+    pthread_mutex_unlock(&hand->leases->group.lock);
 }
 
 /* What counts of a repair; LEASES_EVENT_COUNT: nothing. */
@@ -242,29 +241,19 @@ static void repair(struct hand *hand)
     hand->repair_after = mono_after_s(mono_now(), hand->repair_wait_s);
 }
 
-/* Returns whether the hand ends, since the daemon does and all is back; it may be freed then. */
+/* Returns whether the hand ends, since the daemon does and all is back. */
 static bool is_over(struct hand *hand)
 {
     struct leases *leases = hand->leases;
-    bool over, is_left, is_last = false;
+    bool over;
 
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     over = leases->stopping && hand->wanted == hand->done && hand->knob == NULL;
-    if (over) {
-        hand->ended = true;
-        is_last = hand->left && --leases->left_count == 0;
-        pthread_cond_broadcast(&leases->changed);
-    }
-    is_left = over && hand->left;
-    pthread_mutex_unlock(&leases->lock);
-    if (is_last)
-        leases_free(leases);
-    if (is_left)
-        left_threads_remove();
+    pthread_mutex_unlock(&leases->group.lock);
     return over;
 }
 
-void *hand_run(void *state)
+void hand_run(void *state)
 {
     struct hand *hand = state;
     struct hand_job job;
@@ -279,8 +268,7 @@ void *hand_run(void *state)
             end_call(hand);
         }
         if (is_over(hand))
-            break;
+            return;
         is_time = wait_for_work(hand);
     } while (true);
-    return NULL;
 }

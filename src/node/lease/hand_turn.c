@@ -270,9 +270,9 @@ static bool is_moot(const struct hand *hand)
     struct leases *leases = hand->leases;
     struct lease_effect effect;
 
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     lease_table_effect(leases->table, hand->gpu, &effect);
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     return effect.leases == 0;
 }
 

@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "base/error.h"
-#include "base/thread/mono_wait.h"
+#include "base/wait.h"
 #include "node/lease/leases_private.h"
 
 enum { ID_BYTES = 16 };
@@ -64,7 +64,7 @@ static int wait_for(struct leases *leases, uint64_t gpus, uint64_t version, doub
     for (size_t i = 0; i < leases->hand_count; i++) {
         int one = (gpus >> i & 1) != 0 ? look_at(&leases->hands[i], version, NULL) : 0;
 
-        while (one > 0 && mono_wait(&leases->changed, &leases->lock, until))
+        while (one > 0 && thread_group_wait(&leases->group, until))
             one = look_at(&leases->hands[i], version, NULL);
         one = (gpus >> i & 1) != 0 ? look_at(&leases->hands[i], version, code == 0 ? out_error : NULL) : 0;
         if (one > 0 && code != FLY_EUNSURE)
@@ -247,9 +247,9 @@ int leases_grant(struct leases *leases, const struct lease_request *request, str
             holder_close(&holder);
     }
     if (code == 0) {
-        pthread_mutex_lock(&leases->lock);
+        pthread_mutex_lock(&leases->group.lock);
         code = grant(leases, &ask, &holder, &lease, &gone, error);
-        pthread_mutex_unlock(&leases->lock);
+        pthread_mutex_unlock(&leases->group.lock);
     }
     log_asked(leases, AUDIT_GRANT, &ask.holder, code == 0 ? lease.id : gone.id, code, error);
     tell_gone(leases, &gone, error);
@@ -305,12 +305,12 @@ int leases_change(struct leases *leases, const char *id, const struct lease_hold
     struct lease before, gone = {.id = ""};
     int code = log_ahead(leases, AUDIT_CHANGE, by, id, 0, wish, error);
 
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     if (code == 0)
         code = find_own(leases, id, by, &before, error);
     if (code == 0)
         code = change(leases, &before, wish, out_lease, &gone, error);
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     log_asked(leases, AUDIT_CHANGE, by, id, code, error);
     tell_gone(leases, &gone, error);
     return code;
@@ -327,12 +327,12 @@ int leases_renew(struct leases *leases, const char *id, const struct lease_holde
 
     if (expires_s > 0)
         expiry = boot_after_s(now, expires_s);
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     if (code == 0)
         code = find_own(leases, id, by, &lease, error);
     if (code == 0)
         code = lease_table_renew(leases->table, id, expiry, now, out_lease, error);
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     log_asked(leases, AUDIT_RENEW, by, id, code, error);
     return code;
 }
@@ -343,17 +343,17 @@ int leases_end(struct leases *leases, const char *id, const struct lease_holder 
     struct lease lease;
     int code;
 
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     code = find_own(leases, id, by, &lease, out_error);
     if (code == 0)
         code = lease_table_end(leases->table, id, &lease, out_error);
     if (code < 0) {
-        pthread_mutex_unlock(&leases->lock);
+        pthread_mutex_unlock(&leases->group.lock);
         return code;
     }
     leases_forget(leases, &lease, 1);
     code = wait_for(leases, lease.ask.gpus, leases->version, leases->patience_s, out_error);
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     leases_announce(leases, &lease, 1, LEASE_END_GIVEN_BACK, NULL);
     return code == FLY_EUNSURE ? code : 0;
 }
@@ -409,7 +409,7 @@ static uint64_t known_start_ticks(struct leases *leases, pid_t pid)
 {
     uint64_t start_ticks = 0;
 
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     for (size_t i = 0; pid != 0 && i < leases->maximum && start_ticks == 0; i++) {
         const struct tended *tended = &leases->tended[i];
 
@@ -417,7 +417,7 @@ static uint64_t known_start_ticks(struct leases *leases, pid_t pid)
             holder_lives(&tended->holder))
             start_ticks = tended->holder.start_ticks;
     }
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     return start_ticks;
 }
 
@@ -479,9 +479,9 @@ int leases_turn(struct leases *leases, const struct lease_request *request, quan
             continue;
         }
         leases_end_back(leases, (uint64_t)1 << gpu, &ask.holder, 0);
-        pthread_mutex_lock(&leases->lock);
+        pthread_mutex_lock(&leases->group.lock);
         code = turn_gpu(leases, gpu, &ask, dropped, &holder, &lease, &gone, &what, error);
-        pthread_mutex_unlock(&leases->lock);
+        pthread_mutex_unlock(&leases->group.lock);
         log_asked(leases, what, &request->holder, gone.id[0] != '\0' ? gone.id : lease.id, code, error);
         if (gone.id[0] != '\0' && code == 0)
             leases_announce(leases, &gone, 1, LEASE_END_GIVEN_BACK, NULL);

@@ -47,9 +47,9 @@ void leases_count(struct leases *leases, struct leases_counts *out_counts)
 {
     struct lease none;
 
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     out_counts->held = lease_table_list(leases->table, &none, 0);
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     out_counts->granted = atomic_load(&leases->granted);
     for (size_t i = 0; i < LEASE_REFUSAL_COUNT; i++)
         out_counts->refused[i] = atomic_load(&leases->refused[i]);

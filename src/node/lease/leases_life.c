@@ -6,9 +6,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/thread/left_threads.h"
-#include "base/thread/mono_wait.h"
-#include "base/thread/quiet_thread.h"
 #include "node/lease/leases_private.h"
 
 enum { LEASES_MAXIMUM = 256 };
@@ -28,17 +25,15 @@ static struct knob_options session_options(const struct knob_options *given)
     return options;
 }
 
+/* Under the lock. */
 static int start_hand(struct leases *leases, size_t gpu, struct fly_error *out_error)
 {
     struct hand *hand = &leases->hands[gpu];
 
     *hand = (struct hand){.leases = leases, .gpu = gpu, .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    if (hand->wake < 0 || !quiet_thread_start(&hand->thread, hand_run, hand)) {
-        hand->ended = true;
-        hand->thread = pthread_self();
+    if (hand->wake < 0 || !thread_group_start(&leases->group, hand_run, hand))
         return error_set(out_error, FLY_ENOMEM,
                          "the thread for GPU %zu cannot be started; free some memory or descriptors", gpu);
-    }
     return 0;
 }
 
@@ -47,8 +42,6 @@ static int prepare(struct leases *leases, const struct leases_options *options, 
 {
     struct lease_table_options table = options->table;
 
-    pthread_mutex_init(&leases->lock, NULL);
-    mono_cond_init(&leases->changed);
     leases->options = *options;
     leases->knob = session_options(options->knob);
     leases->patience_s = options->patience_s > 0 ? options->patience_s : default_patience_s;
@@ -72,15 +65,18 @@ int leases_open(const struct leases_options *options, struct leases **out_leases
     leases = calloc(1, sizeof *leases);
     if (leases == NULL)
         return error_no_memory(out_error);
+    thread_group_init(&leases->group, leases_free, leases);
     code = prepare(leases, options, out_error);
+    pthread_mutex_lock(&leases->group.lock);
     if (code < 0) {
-        leases_free(leases);
+        thread_group_leave(&leases->group);
         return code;
     }
     for (size_t i = 0; i < options->gpu_count && code == 0; i++) {
         leases->hand_count++;
         code = start_hand(leases, i, out_error);
     }
+    pthread_mutex_unlock(&leases->group.lock);
     if (code < 0)
         leases_close(leases, leases->patience_s);
     else
@@ -96,7 +92,7 @@ static bool begin_hand(struct leases *leases, size_t gpu)
     bool was_short;
 
     leases->options.bounds(leases->options.rules, gpu, &bounds);
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     was_short = leases->is_short;
     /* Another caller may have been faster. */
     if (leases->hand_count == gpu && !leases->stopping) {
@@ -109,7 +105,7 @@ static bool begin_hand(struct leases *leases, size_t gpu)
         }
     }
     leases->is_short = error.code < 0;
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     if (error.code < 0 && !was_short)
         leases_tell(leases, "%s", error.text);
     return error.code == 0;
@@ -122,9 +118,9 @@ void leases_grow(struct leases *leases)
     if (leases->options.count == NULL)
         return;
     count = leases->options.count(leases->options.devices);
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     hands = leases->stopping ? count : leases->hand_count;
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     while (hands < count && hands < LEASE_GPUS_MAX && begin_hand(leases, hands))
         hands++;
 }
@@ -136,65 +132,21 @@ static bool always(const struct lease *lease, const void *state)
     return true;
 }
 
-/* Waits until each hand is done, or with `ended` until its thread is. Returns whether all are. Under the
- * lock. */
-static bool wait_for_hands(struct leases *leases, bool ended, struct mono_time until)
-{
-    for (size_t i = 0; i < leases->hand_count; i++) {
-        const struct hand *hand = &leases->hands[i];
-
-        while (ended ? !hand->ended : hand->done != hand->wanted || hand->busy) {
-            if (!mono_wait(&leases->changed, &leases->lock, until))
-                return false;
-        }
-    }
-    return true;
-}
-
-/*
- * Leaves behind the threads that hang, the last of which frees; the others are waited for. Under the lock,
- * which it keeps until none of the others' memory is needed.
- */
-static void part(struct leases *leases, bool all)
-{
-    for (size_t i = 0; i < leases->hand_count && !all; i++) {
-        struct hand *hand = &leases->hands[i];
-
-        hand->left = !hand->ended;
-        if (hand->left) {
-            left_threads_add();
-            leases->left_count++;
-        }
-    }
-    for (size_t i = 0; i < leases->hand_count; i++) {
-        struct hand *hand = &leases->hands[i];
-
-        if (pthread_equal(hand->thread, pthread_self()))
-            continue;
-        if (hand->left)
-            pthread_detach(hand->thread);
-        else
-            pthread_join(hand->thread, NULL);
-    }
-    pthread_mutex_unlock(&leases->lock);
-}
-
 int leases_close(struct leases *leases, double most_s)
 {
     bool all;
 
     if (leases == NULL)
         return 0;
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     leases->stopping = true;
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     leases_end_if(leases, always, NULL, LEASE_END_CLOSED, NULL);
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     leases_bump(leases, UINT64_MAX, false);
-    all = wait_for_hands(leases, true, mono_after_s(mono_now(), most_s));
-    part(leases, all);
-    if (all)
-        leases_free(leases);
+    pthread_mutex_unlock(&leases->group.lock);
+    all = thread_group_end(&leases->group, most_s);
+    thread_group_leave(&leases->group);
     return all ? 0 : FLY_EUNSURE;
 }
 
@@ -239,9 +191,9 @@ size_t leases_list(struct leases *leases, struct lease *out_leases, size_t maxim
 {
     size_t count;
 
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     count = lease_table_list(leases->table, out_leases, maximum);
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     return count;
 }
 
@@ -249,9 +201,9 @@ int leases_find(struct leases *leases, const char *id, struct lease *out_lease, 
 {
     int code;
 
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     code = lease_table_find(leases->table, id, out_lease, out_error);
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     return code;
 }
 
@@ -263,7 +215,7 @@ void leases_look(struct leases *leases, size_t gpu, struct leases_gpu *out_gpu)
     *out_gpu = (struct leases_gpu){.leases = 0};
     if (gpu >= LEASE_GPUS_MAX)
         return;
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     *out_gpu = hand->seen;
     lease_table_effect(leases->table, gpu, &effect);
     out_gpu->leases = effect.leases;
@@ -271,37 +223,51 @@ void leases_look(struct leases *leases, size_t gpu, struct leases_gpu *out_gpu)
     out_gpu->busy_s = hand->busy ? mono_elapsed_s(hand->busy_since, mono_now()) : 0;
     for (size_t i = 0; i < LEASES_EVENT_COUNT; i++)
         out_gpu->events[i] = atomic_load(&hand->events[i]);
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
 }
 
 void leases_bound(struct leases *leases, size_t gpu, const struct lease_bounds *bounds)
 {
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     if (gpu < leases->hand_count) {
         lease_table_bound(leases->table, gpu, bounds);
         leases_bump(leases, (uint64_t)1 << gpu, false);
     }
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
 }
 
 void leases_rule(struct leases *leases, enum lease_rule rule)
 {
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     lease_table_rule(leases->table, rule);
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
+}
+
+/* Waits until each hand is done; returns whether all are. Under the lock. */
+static bool wait_for_hands(struct leases *leases, struct mono_time until)
+{
+    for (size_t i = 0; i < leases->hand_count; i++) {
+        const struct hand *hand = &leases->hands[i];
+
+        while (hand->done != hand->wanted || hand->busy) {
+            if (!thread_group_wait(&leases->group, until))
+                return false;
+        }
+    }
+    return true;
 }
 
 int leases_release(struct leases *leases, double most_s, struct fly_error *out_error)
 {
     bool all;
 
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     leases->released = true;
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
     leases_end_if(leases, always, NULL, LEASE_END_RELEASED, NULL);
-    pthread_mutex_lock(&leases->lock);
-    all = wait_for_hands(leases, false, mono_after_s(mono_now(), most_s));
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
+    all = wait_for_hands(leases, mono_after_s(mono_now(), most_s));
+    pthread_mutex_unlock(&leases->group.lock);
     if (all)
         return 0;
     return error_set(
@@ -313,7 +279,7 @@ int leases_release(struct leases *leases, double most_s, struct fly_error *out_e
 
 void leases_resume(struct leases *leases)
 {
-    pthread_mutex_lock(&leases->lock);
+    pthread_mutex_lock(&leases->group.lock);
     leases->released = false;
-    pthread_mutex_unlock(&leases->lock);
+    pthread_mutex_unlock(&leases->group.lock);
 }

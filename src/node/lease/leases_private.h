@@ -2,9 +2,9 @@
 #ifndef FLYBALL_NODE_LEASE_LEASES_PRIVATE_H
 #define FLYBALL_NODE_LEASE_LEASES_PRIVATE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/thread/thread_group.h"
 #include "knob/repair.h"
 #include "node/lease/holder.h"
 #include "node/lease/leases.h"
@@ -33,7 +33,6 @@ struct hand_job {
 struct hand {
     struct leases *leases;
     size_t gpu;
-    pthread_t thread;
     int wake; /* eventfd */
 
     /* Under the lock. */
@@ -41,8 +40,6 @@ struct hand {
     uint64_t awaited;      /* the last version that somebody waits for */
     int code;              /* of `done` */
     struct fly_error error;
-    bool ended; /* the thread has nothing left to do */
-    bool left;  /* nobody waits for the thread any more */
     bool busy;
     struct mono_time busy_since, done_at;
     struct leases_gpu seen;
@@ -78,12 +75,10 @@ struct leases {
     struct leases_options options;
     struct knob_options knob;
     double patience_s;
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* a hand has carried out a version, or ended */
+    struct thread_group group; /* of the hands; they wake those that wait for a version */
     struct lease_table *table;
     uint64_t version;
     bool released, stopping;
-    size_t left_count; /* of threads that nobody waits for, the last of which frees */
     size_t maximum;
     struct tended *tended;        /* `maximum` of them */
     atomic_uint_fast64_t changes; /* of what is to be done, and of what hands have seen */
@@ -97,7 +92,7 @@ struct leases {
 void leases_grow(struct leases *leases);
 
 /* The main function of a hand's thread. */
-void *hand_run(void *state);
+void hand_run(void *state);
 
 /* Brings a GPU to what its leases come to. Errors as leases_grant. */
 int hand_carry_out(struct hand *hand, const struct hand_job *job, struct fly_error *out_error);
@@ -129,8 +124,8 @@ void leases_end_back(struct leases *leases, uint64_t gpus, const struct lease_ho
 /* Gives the hands of these GPUs a new version to carry out. Under the lock. */
 uint64_t leases_bump(struct leases *leases, uint64_t gpus, bool awaited);
 
-/* Frees everything once no thread works with it. */
-void leases_free(struct leases *leases);
+/* Frees everything once no thread works with it: the struct leases. */
+void leases_free(void *of);
 
 /* Describes the job of a hand. Under the lock. */
 void leases_job(struct leases *leases, struct hand *hand, struct hand_job *out_job);

@@ -115,16 +115,18 @@ void leases_end_if(struct leases *leases, bool (*is_over)(const struct lease *, 
     size_t count;
 
     do {
-        pthread_mutex_lock(&leases->lock);
+        pthread_mutex_lock(&leases->group.lock);
         count = lease_table_end_if(leases->table, is_over, state, ended, LEASES_AT_ONCE);
         leases_forget(leases, ended, count);
-        pthread_mutex_unlock(&leases->lock);
+        pthread_mutex_unlock(&leases->group.lock);
         leases_announce(leases, ended, count, end, why);
     } while (count == LEASES_AT_ONCE);
 }
 
-void leases_free(struct leases *leases)
+void leases_free(void *of)
 {
+    struct leases *leases = of;
+
     for (size_t i = 0; i < leases->hand_count; i++) {
         if (leases->hands[i].wake >= 0)
             close(leases->hands[i].wake);
@@ -135,8 +137,6 @@ void leases_free(struct leases *leases)
     }
     free(leases->tended);
     lease_table_free(leases->table);
-    pthread_mutex_destroy(&leases->lock);
-    pthread_cond_destroy(&leases->changed);
     free(leases);
 }
 

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/thread/left_threads.h"
-#include "base/thread/mono_wait.h"
-#include "base/thread/quiet_thread.h"
 #include "node/share/share_keep.h"
 
 enum { ENDS_AT_ONCE = 64 };
@@ -176,12 +173,12 @@ static void note_written(struct share *share, int code, const struct fly_error *
     share->unwritten = code < 0;
     if (!news)
         return;
-    pthread_mutex_unlock(&share->lock);
+    pthread_mutex_unlock(&share->group.lock);
     if (code < 0)
         share_say(share, true, "who used the GPUs is not recorded: %s", error->text);
     else
         share_say(share, false, "who used the GPUs is recorded again");
-    pthread_mutex_lock(&share->lock);
+    pthread_mutex_lock(&share->group.lock);
 }
 
 void clerk_save(struct share *share)
@@ -194,11 +191,11 @@ void clerk_save(struct share *share)
         return;
     buffer_init(&text, RECORD_NOW_MAX);
     code = put_all(share, &text);
-    pthread_mutex_unlock(&share->lock);
+    pthread_mutex_unlock(&share->group.lock);
     if (code == 0)
         code = share_record_replace(share->record, text.data, text.length, &error);
     buffer_deinit(&text);
-    pthread_mutex_lock(&share->lock);
+    pthread_mutex_lock(&share->group.lock);
     note_written(share, code, &error);
 }
 
@@ -236,9 +233,9 @@ static void write_ends_of(struct share *share, struct share_gpu *gpu)
     buffer_init(&text, ENDS_AT_ONCE * RECORD_LINE_MAX);
     count = collect_ends(share, gpu, ends, &text);
     if (count > 0) {
-        pthread_mutex_unlock(&share->lock);
+        pthread_mutex_unlock(&share->group.lock);
         code = share_record_append(share->record, text.data, text.length, &error);
-        pthread_mutex_lock(&share->lock);
+        pthread_mutex_lock(&share->group.lock);
         note_written(share, code, &error);
     }
     for (size_t i = 0; i < count && code == 0; i++) {
@@ -285,20 +282,15 @@ void clerk_mark(struct share *share, bool last)
         code = put_gpu(gpu, 0, &text);
     }
     if (text.length > 0) {
-        pthread_mutex_unlock(&share->lock);
+        pthread_mutex_unlock(&share->group.lock);
         code = share_record_append(share->record, text.data, text.length, &error);
-        pthread_mutex_lock(&share->lock);
+        pthread_mutex_lock(&share->group.lock);
         note_written(share, code, &error);
     }
     buffer_deinit(&text);
 }
 
 /* ---- the thread ---- */
-
-static void *eye(void *state)
-{
-    return share_eye(state);
-}
 
 /* Begins the account of each GPU that the watch knows. Returns false if memory or threads are exhausted. */
 bool clerk_meet_gpus(struct share *share)
@@ -308,7 +300,6 @@ bool clerk_meet_gpus(struct share *share)
     while (share->gpu_count < count && share->gpu_count < WATCH_GPUS_MAX) {
         struct share_gpu *made = calloc(1, sizeof *made);
         struct ledger_row *rows = calloc(LEDGER_ROWS_MAX, sizeof *rows);
-        pthread_t thread;
 
         if (made == NULL || rows == NULL) {
             free(made);
@@ -322,24 +313,21 @@ bool clerk_meet_gpus(struct share *share)
         ledger_init(&made->ledger, rows, LEDGER_ROWS_MAX);
         share->gpus[share->gpu_count++] = made;
         resume_gpu(made);
-        if (!quiet_thread_start(&thread, eye, made))
+        if (!thread_group_start(&share->group, share_eye, made))
             return false;
-        pthread_detach(thread);
-        share->holders++;
-        share->eyes++;
     }
     return true;
 }
 
-void *share_clerk(void *state)
+void share_clerk(void *state)
 {
     struct share *share = state;
     struct mono_time save_due = mono_after_s(mono_now(), share->options.save_s);
     double tidy_s = fmin(tidy_most_s, share->options.save_s);
     struct mono_time tidy_due = mono_after_s(mono_now(), tidy_s);
 
-    pthread_mutex_lock(&share->lock);
-    while (!share->closing) {
+    pthread_mutex_lock(&share->group.lock);
+    while (!share->group.closing) {
         struct mono_time until = mono_after_s(mono_now(), round_s);
 
         (void)clerk_meet_gpus(share);
@@ -353,12 +341,9 @@ void *share_clerk(void *state)
             clerk_save(share);
             save_due = mono_after_s(mono_now(), share->options.save_s);
         }
-        while (!share->closing && mono_wait(&share->changed, &share->lock, until))
+        while (!share->group.closing && thread_group_wait(&share->group, until))
             ;
     }
     share->clerk_ended = true;
-    if (share->given_up)
-        left_threads_remove();
-    share_let_go(share);
-    return NULL;
+    pthread_mutex_unlock(&share->group.lock);
 }

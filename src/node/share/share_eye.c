@@ -9,8 +9,6 @@
 #include <unistd.h>
 
 #include "base/process_stat.h"
-#include "base/thread/left_threads.h"
-#include "base/thread/mono_wait.h"
 #include "node/share/share_private.h"
 
 /* Of meters of which nothing is known; as in meter/sensing.c. */
@@ -139,11 +137,11 @@ static void meet(struct share_gpu *gpu, pid_t pid)
     struct share_process *made;
     struct owner owner;
 
-    pthread_mutex_unlock(&share->lock);
+    pthread_mutex_unlock(&share->group.lock);
     pthread_mutex_lock(&share->look_lock);
     owners_look(share->look, pid, &owner);
     pthread_mutex_unlock(&share->look_lock);
-    pthread_mutex_lock(&share->lock);
+    pthread_mutex_lock(&share->group.lock);
     if (owner.sight != OWNER_SEEN || people_find(share, pid, owner.start_ticks) != NULL)
         return;
     people_make_room(gpu);
@@ -153,7 +151,7 @@ static void meet(struct share_gpu *gpu, pid_t pid)
     made->started_unix_ms = clock_real.date(clock_real.state).ns / 1000000;
     if (isfinite(age_s(owner.start_ticks)))
         made->started_unix_ms -= (int64_t)(age_s(owner.start_ticks) * 1e3);
-    pthread_cond_broadcast(&share->changed);
+    thread_group_wake(&share->group);
 }
 
 static bool is_new(struct share_gpu *gpu, size_t at)
@@ -282,17 +280,17 @@ static void look(struct share_gpu *gpu)
     const struct device *device;
     int code;
 
-    pthread_mutex_unlock(&share->lock);
+    pthread_mutex_unlock(&share->group.lock);
     if (watch_borrow(share->options.watch, gpu->gpu, &device, NULL) < 0) {
-        pthread_mutex_lock(&share->lock);
+        pthread_mutex_lock(&share->group.lock);
         return;
     }
     code = list(gpu, device);
     watch_give_back(share->options.watch, gpu->gpu);
     if (code == 0)
         read_starts(gpu);
-    pthread_mutex_lock(&share->lock);
-    if (share->closing)
+    pthread_mutex_lock(&share->group.lock);
+    if (share->group.closing)
         return;
     if (code < 0) {
         note_failure(gpu, code);
@@ -302,16 +300,16 @@ static void look(struct share_gpu *gpu)
     take(gpu, true);
 }
 
-void *share_eye(void *state)
+void share_eye(void *state)
 {
     struct share_gpu *gpu = state;
     struct share *share = gpu->share;
     struct mono_time due = mono_now();
 
-    pthread_mutex_lock(&share->lock);
-    while (!share->closing) {
+    pthread_mutex_lock(&share->group.lock);
+    while (!share->group.closing) {
         if (mono_now().ns < due.ns) {
-            (void)mono_wait(&share->changed, &share->lock, due);
+            (void)thread_group_wait(&share->group, due);
             continue;
         }
         look(gpu);
@@ -319,9 +317,5 @@ void *share_eye(void *state)
         if (due.ns < mono_now().ns)
             due = mono_after_s(mono_now(), share->options.poll_s);
     }
-    share->eyes--;
-    if (share->given_up)
-        left_threads_remove();
-    share_let_go(share);
-    return NULL;
+    pthread_mutex_unlock(&share->group.lock);
 }

@@ -17,6 +17,6 @@ bool clerk_meet_gpus(struct share *share);
 void clerk_write_ends(struct share *share);
 void clerk_save(struct share *share);
 void clerk_mark(struct share *share, bool last); /* every ten minutes, at first, and with `last` */
-void *share_clerk(void *state);                  /* a thread of the share; without the lock */
+void share_clerk(void *state);                   /* a thread of the share; without the lock */
 
 #endif

@@ -4,9 +4,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/thread/left_threads.h"
-#include "base/thread/mono_wait.h"
-#include "base/thread/quiet_thread.h"
 #include "node/share/share_keep.h"
 
 static const double poll_default_s = 0.5, save_default_s = 10.0, close_most_s = 2.0;
@@ -22,36 +19,32 @@ static struct share_process *next_nameless(struct share *share)
     return NULL;
 }
 
-void *share_namer(void *state)
+void share_namer(void *state)
 {
     struct share *share = state;
 
-    pthread_mutex_lock(&share->lock);
-    while (!share->closing) {
+    pthread_mutex_lock(&share->group.lock);
+    while (!share->group.closing) {
         struct share_process *process = next_nameless(share);
         struct owner owner;
         uint64_t number;
 
         if (process == NULL) {
-            pthread_cond_wait(&share->changed, &share->lock);
+            (void)thread_group_wait(&share->group, MONO_NEVER);
             continue;
         }
         owner = process->owner;
         number = process->number;
-        pthread_mutex_unlock(&share->lock);
+        pthread_mutex_unlock(&share->group.lock);
         owners_name(share->names, &owner);
-        pthread_mutex_lock(&share->lock);
+        pthread_mutex_lock(&share->group.lock);
         process = people_of(share, number);
         if (process == NULL)
             continue;
         process->owner = owner;
         process->named = true;
     }
-    share->namer_ended = true;
-    if (share->given_up)
-        left_threads_remove();
-    share_let_go(share);
-    return NULL;
+    pthread_mutex_unlock(&share->group.lock);
 }
 
 /* ---- opening and closing ---- */
@@ -72,6 +65,27 @@ static void fill_options(struct share_options *options)
         options->series = SHARE_SERIES_MAX;
 }
 
+static void free_share(void *of)
+{
+    struct share *share = of;
+
+    for (size_t i = 0; i < share->gpu_count; i++) {
+        free(share->gpus[i]->rows);
+        free(share->gpus[i]);
+    }
+    arena_deinit(&share->arena);
+    free(share->saved);
+    share_record_close(share->record);
+    owners_free(share->look);
+    owners_free(share->names);
+    free(share->processes);
+    free(share->series);
+    free(share->state);
+    free(share->root);
+    pthread_mutex_destroy(&share->look_lock);
+    free(share);
+}
+
 static int make(const struct share_options *options, struct share **out_share, struct fly_error *out_error)
 {
     struct share *made = calloc(1, sizeof *made);
@@ -88,10 +102,8 @@ static int make(const struct share_options *options, struct share **out_share, s
     made->processes = calloc(SHARE_PROCESSES_MAX, sizeof *made->processes);
     made->series = calloc(SHARE_SERIES_MAX, sizeof *made->series);
     watch_boot_id(made->boot);
-    pthread_mutex_init(&made->lock, NULL);
+    thread_group_init(&made->group, free_share, made);
     pthread_mutex_init(&made->look_lock, NULL);
-    mono_cond_init(&made->changed);
-    made->holders = 1;
     whole = whole && made->processes != NULL && made->series != NULL;
     code = whole ? owners_new(made->root, &made->look, out_error) : error_no_memory(out_error);
     if (code == 0)
@@ -99,23 +111,12 @@ static int make(const struct share_options *options, struct share **out_share, s
     if (code == 0 && made->state != NULL)
         code = share_record_open(made->state, &made->record, out_error);
     if (code < 0) {
-        pthread_mutex_lock(&made->lock);
-        share_let_go(made);
+        pthread_mutex_lock(&made->group.lock);
+        thread_group_leave(&made->group);
         return code;
     }
     *out_share = made;
     return 0;
-}
-
-static bool start(struct share *share, void *(*run)(void *))
-{
-    pthread_t thread;
-
-    if (!quiet_thread_start(&thread, run, share))
-        return false;
-    pthread_detach(thread);
-    share->holders++;
-    return true;
 }
 
 int share_open(const struct share_options *options, struct share **out_share, struct fly_error *out_error)
@@ -127,13 +128,12 @@ int share_open(const struct share_options *options, struct share **out_share, st
     if (code < 0)
         return code;
     resume_read(made);
-    pthread_mutex_lock(&made->lock);
-    whole = start(made, share_namer);
-    made->namer_ended = !whole;
-    whole = whole && start(made, share_clerk);
-    made->clerk_ended = !whole;
+    pthread_mutex_lock(&made->group.lock);
+    whole = thread_group_start(&made->group, share_namer, made);
+    made->clerk_ended = !whole || !thread_group_start(&made->group, share_clerk, made);
+    whole = !made->clerk_ended;
     whole = clerk_meet_gpus(made) && whole;
-    pthread_mutex_unlock(&made->lock);
+    pthread_mutex_unlock(&made->group.lock);
     if (!whole) {
         share_close(made);
         return error_no_memory(out_error);
@@ -142,42 +142,22 @@ int share_open(const struct share_options *options, struct share **out_share, st
     return 0;
 }
 
-/* Counts the threads that still hang, so that the program ends without its exit handlers. */
-static void leave_threads(struct share *share)
-{
-    share->given_up = true;
-    for (unsigned i = 0; i < share->eyes; i++)
-        left_threads_add();
-    if (!share->namer_ended)
-        left_threads_add();
-    if (!share->clerk_ended)
-        left_threads_add();
-}
-
 void share_close(struct share *share)
 {
-    struct mono_time until = mono_after_s(mono_now(), close_most_s);
-
     if (share == NULL)
         return;
-    pthread_mutex_lock(&share->lock);
-    share->closing = true;
-    pthread_cond_broadcast(&share->changed);
-    while (share->holders > 1 && mono_wait(&share->changed, &share->lock, until))
-        ;
+    (void)thread_group_end(&share->group, close_most_s);
     if (share->clerk_ended) {
         clerk_write_ends(share);
         clerk_mark(share, true);
         clerk_save(share);
     }
-    if (share->holders > 1)
-        leave_threads(share);
-    share_let_go(share);
+    thread_group_leave(&share->group);
 }
 
 void share_keep(struct share *share, double keep_s)
 {
-    pthread_mutex_lock(&share->lock);
+    pthread_mutex_lock(&share->group.lock);
     share->options.keep_s = keep_s;
-    pthread_mutex_unlock(&share->lock);
+    pthread_mutex_unlock(&share->group.lock);
 }

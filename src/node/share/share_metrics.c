@@ -131,12 +131,12 @@ static void write_powers(struct share *share, struct buffer *text)
 
 void share_write_metrics(struct share *share, struct buffer *text)
 {
-    pthread_mutex_lock(&share->lock);
+    pthread_mutex_lock(&share->group.lock);
     if (share->gpu_count > 0) {
         write_energies(share, text);
         write_powers(share, text);
     }
     prometheus_head(text, &families[LEFT_OUT]);
     buffer_printf(text, "%s %zu\n", families[LEFT_OUT].key, series_left_out(share));
-    pthread_mutex_unlock(&share->lock);
+    pthread_mutex_unlock(&share->group.lock);
 }

@@ -2,9 +2,8 @@
 #ifndef FLYBALL_NODE_SHARE_SHARE_PRIVATE_H
 #define FLYBALL_NODE_SHARE_SHARE_PRIVATE_H
 
-#include <pthread.h>
-
 #include "base/arena.h"
+#include "base/thread/thread_group.h"
 #include "device/device_processes.h"
 #include "node/owner/owner.h"
 #include "node/share/share.h"
@@ -97,13 +96,9 @@ struct saved_line {
 
 struct share {
     struct share_options options;
-    char *state, *root; /* owned */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    unsigned holders; /* threads, and the owner; the last one frees */
-    unsigned eyes;    /* threads of GPUs */
-    bool closing, given_up;
-    bool clerk_ended, namer_ended;
+    char *state, *root;        /* owned */
+    struct thread_group group; /* of the clerk, the namer, and an eye for each GPU */
+    bool clerk_ended;
     struct share_gpu *gpus[WATCH_GPUS_MAX];
     size_t gpu_count;
     uint64_t numbers;     /* how many were given */
@@ -164,11 +159,8 @@ void series_sweep(struct share *share);
 size_t series_left_out(const struct share *share);
 
 /* ---- threads; without the lock ---- */
-void *share_eye(void *state);   /* a struct share_gpu */
-void *share_namer(void *state); /* the share */
-
-/* Releases the lock and lets go; the last one frees. */
-void share_let_go(struct share *share);
+void share_eye(void *state);   /* a struct share_gpu */
+void share_namer(void *state); /* the share */
 
 /* Says a line to the log; without the lock. */
 void share_say(const struct share *share, bool trouble, const char *format, ...)

@@ -224,9 +224,9 @@ int share_tell(struct share *share, struct share_told *out_told, struct fly_erro
     if (told.arena == NULL)
         return error_no_memory(out_error);
     arena_init(told.arena, ARENA_MAX);
-    pthread_mutex_lock(&share->lock);
+    pthread_mutex_lock(&share->group.lock);
     code = copy(share, &told);
-    pthread_mutex_unlock(&share->lock);
+    pthread_mutex_unlock(&share->group.lock);
     if (code < 0) {
         share_told_free(&told);
         return error_no_memory(out_error);

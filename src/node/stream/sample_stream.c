@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/thread/mono_wait.h"
 #include "base/thread/quiet_thread.h"
+#include "base/wait.h"
 
 enum { BATCH = 64, PENDING_MAX = 1 << 20, AT_ONCE = 32 };
 static const double pause_s = 0.002; /* after so many at once */

@@ -9,9 +9,6 @@
 
 #include "base/error.h"
 #include "base/file/user_directory.h"
-#include "base/thread/left_threads.h"
-#include "base/thread/mono_wait.h"
-#include "base/thread/quiet_thread.h"
 #include "device/open/backends.h"
 #include "node/watch/watch_private.h"
 
@@ -55,11 +52,21 @@ static void fill_options(struct watch_options *options)
         options->open_list = device_list_open;
 }
 
+static void free_watch(void *of)
+{
+    struct watch *watch = of;
+
+    pthread_mutex_destroy(&watch->listener_lock);
+    free(watch->ring);
+    free(watch->saved);
+    free(watch->state_path);
+    free(watch);
+}
+
 int watch_open(const struct watch_options *options, struct watch **out_watch, struct fly_error *out_error)
 {
     struct mono_time until = mono_after_s(mono_now(), first_most_s);
     struct watch *made = calloc(1, sizeof *made);
-    pthread_t keeper;
     bool whole;
 
     if (made == NULL)
@@ -72,54 +79,30 @@ int watch_open(const struct watch_options *options, struct watch **out_watch, st
     made->options.state_path = NULL;
     whole = made->ring != NULL && made->saved != NULL &&
             (made->state_path != NULL || options->state_path == NULL);
-    pthread_mutex_init(&made->lock, NULL);
+    thread_group_init(&made->group, free_watch, made);
     pthread_mutex_init(&made->listener_lock, NULL);
-    mono_cond_init(&made->changed);
     load(made);
     made->save_due = mono_after_s(mono_now(), made->options.save_s);
-    made->holders = 1;
-    pthread_mutex_lock(&made->lock);
-    if (!whole || !quiet_thread_start(&keeper, watch_keeper, made)) {
-        watch_let_go(made);
+    pthread_mutex_lock(&made->group.lock);
+    if (!whole || !thread_group_start(&made->group, watch_keeper, made)) {
+        thread_group_leave(&made->group);
         return error_no_memory(out_error);
     }
-    pthread_detach(keeper);
-    made->holders++;
-    while (!made->opened && mono_wait(&made->changed, &made->lock, until))
+    while (!made->opened && thread_group_wait(&made->group, until))
         ;
-    pthread_mutex_unlock(&made->lock);
+    pthread_mutex_unlock(&made->group.lock);
     *out_watch = made;
     return 0;
 }
 
-/* Counts the threads that are still in the driver, so that the program ends without its exit handlers. */
-static void leave_threads(struct watch *watch)
-{
-    watch->given_up = true;
-    for (size_t i = 0; i < PLACES_MAX; i++) {
-        if (watch->places[i].has_thread)
-            left_threads_add();
-    }
-    if (!watch->keeper_ended)
-        left_threads_add();
-}
-
 void watch_close(struct watch *watch)
 {
-    struct mono_time until = mono_after_s(mono_now(), close_most_s);
-
     if (watch == NULL)
         return;
     watch_listen(watch, NULL, NULL);
-    pthread_mutex_lock(&watch->lock);
-    watch->closing = true;
-    pthread_cond_broadcast(&watch->changed);
-    while (watch->holders > 1 && mono_wait(&watch->changed, &watch->lock, until))
-        ;
+    (void)thread_group_end(&watch->group, close_most_s);
     watch_save(watch);
-    if (watch->holders > 1)
-        leave_threads(watch);
-    watch_let_go(watch);
+    thread_group_leave(&watch->group);
 }
 
 /* ---- what others ask ---- */
@@ -133,9 +116,9 @@ size_t watch_gpu_count(struct watch *watch)
 {
     size_t count;
 
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     count = watch->gpu_count;
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     return count;
 }
 
@@ -143,9 +126,9 @@ size_t watch_cpu_count(struct watch *watch)
 {
     size_t count;
 
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     count = watch->cpu_count;
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     return count;
 }
 
@@ -159,7 +142,7 @@ void watch_look(struct watch *watch, size_t gpu, struct watch_device *out_device
     const struct place *place;
 
     *out_device = (struct watch_device){.present = false};
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     place = place_at(watch, gpu);
     if (place != NULL)
         *out_device = (struct watch_device){.info = place->info,
@@ -167,7 +150,7 @@ void watch_look(struct watch *watch, size_t gpu, struct watch_device *out_device
                                             .silent_s = place_silent_s(place),
                                             .total = place->total,
                                             .shares = place->shares};
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
 }
 
 void watch_gpu_info(struct watch *watch, size_t gpu, struct device_info *out_info)
@@ -182,11 +165,11 @@ void watch_raise(struct watch *watch, size_t gpu, int64_t energy_uj)
 {
     struct place *place;
 
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     place = place_at(watch, gpu);
     if (place != NULL && place->total.energy_uj < energy_uj)
         place->total.energy_uj = energy_uj;
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
 }
 
 int place_check_fresh(const struct place *place, struct fly_error *out_error)
@@ -214,7 +197,7 @@ int watch_latest(struct watch *watch, size_t gpu, struct watch_sample *out_sampl
     const struct place *place;
     int code;
 
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     place = place_at(watch, gpu);
     if (place == NULL)
         code = error_set(out_error, FLY_ENOTFOUND, "there is no device %zu", gpu);
@@ -222,7 +205,7 @@ int watch_latest(struct watch *watch, size_t gpu, struct watch_sample *out_sampl
         code = place_check_fresh(place, out_error);
     if (code == 0)
         *out_sample = place->latest;
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     return code;
 }
 
@@ -232,13 +215,13 @@ size_t watch_since(struct watch *watch, uint64_t after_id, struct watch_sample *
     size_t count = 0;
     uint64_t oldest, id;
 
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     oldest = watch->newest_id > watch->options.ring ? watch->newest_id - watch->options.ring + 1 : 1;
     id = after_id + 1 > oldest ? after_id + 1 : oldest;
     *out_lost = after_id == 0 ? 0 : id - (after_id + 1);
     for (; id <= watch->newest_id && count < max; id++)
         out_samples[count++] = watch->ring[id % watch->options.ring];
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     return count;
 }
 
@@ -246,9 +229,9 @@ uint64_t watch_stamp(struct watch *watch)
 {
     uint64_t stamp;
 
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     stamp = watch->newest_id + watch->comings; /* both only rise */
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     return stamp;
 }
 
@@ -266,7 +249,7 @@ int watch_borrow(struct watch *watch, size_t gpu, const struct device **out_devi
     struct place *place;
     int code = 0;
 
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     place = place_at(watch, gpu);
     if (place == NULL || watch->released || (place->device == NULL && place->borrowers == 0))
         code = error_set(out_error, FLY_EUNSUPPORTED, "GPU %zu is not there now: %s", gpu,
@@ -278,7 +261,7 @@ int watch_borrow(struct watch *watch, size_t gpu, const struct device **out_devi
     }
     if (code == 0)
         *out_device = place->lent_device;
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     return code;
 }
 
@@ -286,13 +269,13 @@ void watch_give_back(struct watch *watch, size_t gpu)
 {
     struct place *place;
 
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     place = place_at(watch, gpu);
     if (place != NULL && place->borrowers > 0 && --place->borrowers == 0) {
         generation_drop(watch, place->lent);
         place->lent = NULL;
     }
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
 }
 
 int watch_release(struct watch *watch, double most_s, struct fly_error *out_error)
@@ -300,24 +283,24 @@ int watch_release(struct watch *watch, double most_s, struct fly_error *out_erro
     struct mono_time until = mono_after_s(mono_now(), most_s);
     int code = 0;
 
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     watch->released = watch->retry_now = true;
-    pthread_cond_broadcast(&watch->changed);
-    while (watch->released && watch->open_lists > 0 && mono_wait(&watch->changed, &watch->lock, until))
+    thread_group_wake(&watch->group);
+    while (watch->released && watch->open_lists > 0 && thread_group_wait(&watch->group, until))
         ;
     if (watch->released && watch->open_lists > 0)
         code = error_set(
             out_error, FLY_EBUSY,
             "the driver is still in use: a GPU is lent, or a call hangs; it is closed when that ends");
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     return code;
 }
 
 void watch_resume(struct watch *watch)
 {
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     watch->released = false;
     watch->retry_now = true;
-    pthread_cond_broadcast(&watch->changed);
-    pthread_mutex_unlock(&watch->lock);
+    thread_group_wake(&watch->group);
+    pthread_mutex_unlock(&watch->group.lock);
 }

@@ -9,9 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/thread/left_threads.h"
-#include "base/thread/mono_wait.h"
-
 enum {
     FACTS_EVERY = 20,  /* readings; what hardly changes is read so seldom */
     FAILURES_MAX = 10, /* readings in a row without a figure, after which the device counts as lost */
@@ -52,7 +49,7 @@ static void note_failure(struct place *place, const struct device_reading *readi
     place->lost = true;
     place->failures = 0;
     place_leave(place, gone ? "the driver says that it is lost" : "the driver does not read it any more");
-    pthread_cond_broadcast(&place->watch->changed);
+    thread_group_wake(&place->watch->group);
 }
 
 static void take(struct place *place, struct device_reading *reading, bool with_facts)
@@ -103,9 +100,9 @@ static void poll_once(struct place *place)
 
     generation_use(generation);
     place->call_began = mono_now();
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     device_read(device, watch->options.clock, with_facts ? QUANTITY_ALL : QUANTITY_ALL & ~seldom, &reading);
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     place->call_began.ns = 0;
     /* Meanwhile it may have been left, and what came back is of the past. */
     if (place->device == device) {
@@ -117,10 +114,10 @@ static void poll_once(struct place *place)
             note_failure(place, &reading);
     }
     generation_drop(watch, generation);
-    if (taken && !watch->closing) {
-        pthread_mutex_unlock(&watch->lock);
+    if (taken && !watch->group.closing) {
+        pthread_mutex_unlock(&watch->group.lock);
         tell_listener(watch);
-        pthread_mutex_lock(&watch->lock);
+        pthread_mutex_lock(&watch->group.lock);
     }
 }
 
@@ -132,29 +129,25 @@ static struct mono_time next_poll(struct mono_time due, double poll_s)
     return next.ns > now.ns ? next : mono_after_s(now, poll_s);
 }
 
-void *watch_eye(void *state)
+void watch_eye(void *state)
 {
     struct place *place = state;
     struct watch *watch = place->watch;
     struct mono_time due = mono_now();
 
-    pthread_mutex_lock(&watch->lock);
-    while (!watch->closing) {
+    pthread_mutex_lock(&watch->group.lock);
+    while (!watch->group.closing) {
         if (place->device == NULL) {
-            pthread_cond_wait(&watch->changed, &watch->lock);
+            (void)thread_group_wait(&watch->group, MONO_NEVER);
             due = mono_now();
             continue;
         }
         if (mono_now().ns < due.ns) {
-            (void)mono_wait(&watch->changed, &watch->lock, due);
+            (void)thread_group_wait(&watch->group, due);
             continue;
         }
         poll_once(place);
         due = next_poll(due, watch->options.poll_s);
     }
-    place->has_thread = false;
-    if (watch->given_up)
-        left_threads_remove();
-    watch_let_go(watch);
-    return NULL;
+    pthread_mutex_unlock(&watch->group.lock);
 }

@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/thread/left_threads.h"
-#include "base/thread/mono_wait.h"
-#include "base/thread/quiet_thread.h"
 #include "device/open/backends.h"
 
 /* ---- places ---- */
@@ -48,11 +45,9 @@ static struct place *place_of(struct watch *watch, const struct device_info *inf
     made = &watch->places[first + *count];
     made->watch = watch;
     made->info = *info;
-    if (!quiet_thread_start(&made->thread, watch_eye, made))
+    if (!thread_group_start(&watch->group, watch_eye, made))
         return NULL;
-    pthread_detach(made->thread);
-    watch->holders++;
-    made->has_thread = made->known = true;
+    made->known = true;
     ++*count;
     resume_total(watch, made);
     return made;
@@ -128,38 +123,38 @@ static void open_driver(struct watch *watch)
     char why[MESSAGE_MAX] = "";
     int code = -1;
 
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     if (made != NULL)
         code = watch->options.open_list(watch->options.devices, &made->list, &error);
     if (code < 0)
         snprintf(why, sizeof why, "%.300s", error.text);
     else
         say_why(&made->list, why);
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     if (code < 0) {
         free(made);
     } else {
         watch->open_lists++;
         watch->silent_count = count_silent(&made->list);
         generation_use(made);
-        if (!watch->released && !watch->closing)
+        if (!watch->released && !watch->group.closing)
             take_list(watch, made);
         generation_drop(watch, made);
     }
     watch->opened = true;
-    pthread_cond_broadcast(&watch->changed);
+    thread_group_wake(&watch->group);
     if (strcmp(watch->why, why) == 0 && before == watch->gpu_count)
         return;
     memcpy(watch->why, why, sizeof why);
     before = watch->gpu_count;
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     if (why[0] != '\0' && before == 0)
         watch_tell(watch, true, "no GPU is watched: %s; it is tried again", why);
     else if (why[0] != '\0')
         watch_tell(watch, true, "%zu GPUs are watched; %s; it is tried again", before, why);
     else
         watch_tell(watch, false, "%zu GPUs are watched", before);
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
 }
 
 /* Unlocks while it closes. */
@@ -169,12 +164,12 @@ static void close_ended(struct watch *watch)
         struct generation *ended = watch->ended;
 
         watch->ended = ended->next;
-        pthread_mutex_unlock(&watch->lock);
+        pthread_mutex_unlock(&watch->group.lock);
         device_list_close(&ended->list);
         free(ended);
-        pthread_mutex_lock(&watch->lock);
+        pthread_mutex_lock(&watch->group.lock);
         watch->open_lists--;
-        pthread_cond_broadcast(&watch->changed);
+        thread_group_wake(&watch->group);
     }
 }
 
@@ -189,13 +184,13 @@ static struct mono_time earlier(struct mono_time one, struct mono_time other)
     return one.ns < other.ns ? one : other;
 }
 
-void *watch_keeper(void *state)
+void watch_keeper(void *state)
 {
     struct watch *watch = state;
     struct mono_time try_at = mono_now();
 
-    pthread_mutex_lock(&watch->lock);
-    while (!watch->closing) {
+    pthread_mutex_lock(&watch->group.lock);
+    while (!watch->group.closing) {
         struct mono_time now = mono_now();
 
         if (watch->released)
@@ -209,19 +204,15 @@ void *watch_keeper(void *state)
         }
         if (now.ns >= watch->save_due.ns)
             watch_save(watch);
-        if (watch->ended == NULL && !watch->closing && !watch->retry_now)
-            (void)mono_wait(&watch->changed, &watch->lock, earlier(try_at, watch->save_due));
+        if (watch->ended == NULL && !watch->group.closing && !watch->retry_now)
+            (void)thread_group_wait(&watch->group, earlier(try_at, watch->save_due));
     }
     leave_all(watch);
     close_ended(watch);
     /* Calls that are under way still use theirs; one that hangs keeps this thread, and nobody else. */
     while (watch->open_lists > 0) {
-        pthread_cond_wait(&watch->changed, &watch->lock);
+        (void)thread_group_wait(&watch->group, MONO_NEVER);
         close_ended(watch);
     }
-    watch->keeper_ended = true;
-    if (watch->given_up)
-        left_threads_remove();
-    watch_let_go(watch);
-    return NULL;
+    pthread_mutex_unlock(&watch->group.lock);
 }

@@ -240,22 +240,22 @@ static size_t take_rows(struct watch *watch, struct row rows[PLACES_MAX])
 {
     size_t count = 0;
 
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     for (size_t i = 0; i < PLACES_MAX; i++) {
         if (watch->places[i].known)
             take_row(&watch->places[i], &rows[count++]);
     }
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     return count;
 }
 
 char *watch_labels(struct watch *watch, size_t gpu, char labels[WATCH_LABELS_MAX])
 {
     labels[0] = '\0';
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
     if (gpu < watch->gpu_count)
         write_labels(&watch->places[gpu], labels);
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     return labels;
 }
 

@@ -2,8 +2,7 @@
 #ifndef FLYBALL_NODE_WATCH_WATCH_PRIVATE_H
 #define FLYBALL_NODE_WATCH_WATCH_PRIVATE_H
 
-#include <pthread.h>
-
+#include "base/thread/thread_group.h"
 #include "node/watch/watch.h"
 #include "node/watch/watch_state.h"
 
@@ -21,8 +20,7 @@ struct generation {
 /* A device, and its eye. */
 struct place {
     struct watch *watch;
-    bool known, has_thread;
-    pthread_t thread;
+    bool known;
     struct device_info info;
     const struct device *device;   /* NULL: none is open now */
     struct generation *generation; /* of that device */
@@ -41,13 +39,9 @@ struct place {
 
 struct watch {
     struct watch_options options;
-    pthread_mutex_t lock;   /* of all below, but for what the listener's has */
-    pthread_cond_t changed; /* broadcast on each change that somebody waits for */
-    unsigned holders;       /* threads, and the owner; the last one frees */
-    bool closing, released, opened;
-    bool retry_now; /* the keeper opens the driver without waiting for its time */
-    bool given_up;  /* the owner has gone, and threads that hang were left behind */
-    bool keeper_ended;
+    struct thread_group group; /* its lock is of all below, but for what the listener's has */
+    bool released, opened;
+    bool retry_now;           /* the keeper opens the driver without waiting for its time */
     struct generation *ended; /* to be closed by the keeper, linked */
     unsigned open_lists;
     size_t silent_count;   /* GPUs that did not answer when the driver was opened last */
@@ -74,9 +68,6 @@ struct watch {
 void generation_use(struct generation *generation);
 void generation_drop(struct watch *watch, struct generation *generation);
 
-/* Releases the lock and lets go; the last one frees the watch. */
-void watch_let_go(struct watch *watch);
-
 /* For how long the call that is under way has lasted; 0: none is. */
 double place_silent_s(const struct place *place);
 
@@ -87,8 +78,8 @@ int place_check_fresh(const struct place *place, struct fly_error *out_error);
 void place_leave(struct place *place, const char *why);
 
 /* The threads' functions; without the lock. */
-void *watch_eye(void *state);    /* a struct place */
-void *watch_keeper(void *state); /* the watch */
+void watch_eye(void *state);    /* a struct place */
+void watch_keeper(void *state); /* the watch */
 
 /* Saves the totals; releases the lock while it writes. */
 void watch_save(struct watch *watch);

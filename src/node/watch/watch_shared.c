@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the threads of a watch do alike: let go of devices and of the watch, save the totals, and tell. */
+/* What the threads of a watch do alike: let go of devices, save the totals, and tell. */
 #include "node/watch/watch_private.h"
 
 #include <stdarg.h>
@@ -20,23 +20,6 @@ void watch_tell(const struct watch *watch, bool trouble, const char *format, ...
     watch->options.tell(watch->options.tell_state, trouble, line);
 }
 
-void watch_let_go(struct watch *watch)
-{
-    bool last = --watch->holders == 0;
-
-    pthread_cond_broadcast(&watch->changed);
-    pthread_mutex_unlock(&watch->lock);
-    if (!last)
-        return;
-    pthread_cond_destroy(&watch->changed);
-    pthread_mutex_destroy(&watch->lock);
-    pthread_mutex_destroy(&watch->listener_lock);
-    free(watch->ring);
-    free(watch->saved);
-    free(watch->state_path);
-    free(watch);
-}
-
 void generation_use(struct generation *generation)
 {
     generation->users++;
@@ -48,7 +31,7 @@ void generation_drop(struct watch *watch, struct generation *generation)
         return;
     generation->next = watch->ended;
     watch->ended = generation;
-    pthread_cond_broadcast(&watch->changed);
+    thread_group_wake(&watch->group);
 }
 
 void place_leave(struct place *place, const char *why)
@@ -103,10 +86,10 @@ void watch_save(struct watch *watch)
         if (!is_among(now, seen, watch->saved[i].uuid))
             now[count++] = watch->saved[i];
     }
-    pthread_mutex_unlock(&watch->lock);
+    pthread_mutex_unlock(&watch->group.lock);
     code = watch_state_write(watch->state_path, now, count, watch->boot, &error);
     if (code < 0)
         watch_tell(watch, true, "totals of energy are not saved: %s", error.text);
     free(now);
-    pthread_mutex_lock(&watch->lock);
+    pthread_mutex_lock(&watch->group.lock);
 }

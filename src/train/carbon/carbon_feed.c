@@ -14,9 +14,9 @@
 
 #include "base/error.h"
 #include "base/thread/fork_guard.h"
-#include "base/thread/mono_wait.h"
 #include "base/thread/quiet_thread.h"
 #include "base/thread/thread_group.h"
+#include "base/wait.h"
 #include "grid/forecast.h"
 #include "grid/providers.h"
 

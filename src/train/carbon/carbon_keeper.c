@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/thread/fork_guard.h"
-#include "base/thread/mono_wait.h"
+#include "base/wait.h"
 #include "train/carbon/carbon_keeper_private.h"
 
 /* For the first line of the account, and for the last: nobody waits for a disk that takes longer. */

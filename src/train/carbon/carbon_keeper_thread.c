@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/thread/left_threads.h"
-#include "base/thread/mono_wait.h"
 #include "base/thread/quiet_thread.h"
+#include "base/wait.h"
 #include "train/carbon/carbon_keeper_private.h"
 
 /* At least this often the two clocks are compared, and what could not be written is tried again. */

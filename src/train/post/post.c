@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/thread/left_threads.h"
-#include "base/thread/mono_wait.h"
+#include "base/wait.h"
 
 /* How long what is written to the spool may wait for its sync. */
 static const double sync_s = 5.0;

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/thread/mono_wait.h"
 #include "base/thread/quiet_thread.h"
+#include "base/wait.h"
 
 static void free_post(struct post *post)
 {

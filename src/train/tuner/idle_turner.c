@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/thread/fork_guard.h"
-#include "base/thread/mono_wait.h"
 #include "base/thread/quiet_thread.h"
+#include "base/wait.h"
 
 /* The usual patience. */
 static const double least_s = 30.0, mean_steps = 20.0, pause_times = 2.0, pause_most_s = 600.0;
