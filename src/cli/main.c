@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/thread/left_threads.h"
+#include "base/thread/thread_group.h"
 #include "cli/commands.h"
 #include "cli/frame/cli.h"
 #include "cli/program/inherited.h"

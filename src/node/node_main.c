@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
-#include "base/thread/left_threads.h"
+#include "base/thread/thread_group.h"
 #include "cli/program/stop_signals.h"
 #include "http/announce.h"
 #include "http/listener.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/thread/left_threads.h"
 #include "base/thread/thread_group.h"
 #include "device/open/backends.h"
 #include "knob/repair.h"

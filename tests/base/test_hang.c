@@ -2,7 +2,7 @@
 /* One GPU hangs in the driver: the others are opened, found alone, and turned. */
 #include "knob_support.h"
 
-#include "base/thread/left_threads.h"
+#include "base/thread/thread_group.h"
 
 static struct knob_machine machine;
 

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/thread/left_threads.h"
+#include "base/thread/thread_group.h"
 #include "fake_jobs.h"
 #include "session_scene.h"
 #include "train/post/post_private.h"

@@ -2,7 +2,7 @@
 /* Leases over emulated GPUs: granted, changed, and ended in every way while the daemon lives. */
 #include "lease_support.h"
 
-#include "base/thread/left_threads.h"
+#include "base/thread/thread_group.h"
 #include "knob/gpu_lock.h"
 
 static struct lease_scene scene;

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/thread/left_threads.h"
+#include "base/thread/thread_group.h"
 #include "device/device_processes.h"
 #include "fake_tree.h"
 #include "node/share/share.h"

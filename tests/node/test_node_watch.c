@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/thread/left_threads.h"
+#include "base/thread/thread_group.h"
 #include "node/watch/watch.h"
 
 enum { GPUS = 3, PATIENCE_MS = 120000 };

@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-#include "base/thread/left_threads.h"
+#include "base/thread/thread_group.h"
 
 /* No wait of a training comes near it, and no machine is so slow. */
 static const double soon_s = 120.0;

@@ -5,8 +5,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/wait.h"
 
 enum { PATIENCE_MS = 1000 };
 
@@ -16,12 +17,10 @@ static pthread_t exiting; /* what `is_shut` publishes */
 
 static void shut(void)
 {
-    const struct timespec millisecond = {.tv_nsec = 1000000};
-
     exiting = pthread_self();
     atomic_store(&is_shut, true);
     for (int waited_ms = 0; atomic_load(&inside) > 0 && waited_ms < PATIENCE_MS; waited_ms++)
-        nanosleep(&millisecond, NULL);
+        mono_sleep_s(1e-3);
 }
 
 static void nobody_is_inside(void)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/thread/thread_group.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/thread/fork_guard.h"
-#include "base/thread/left_threads.h"
 #include "base/thread/quiet_thread.h"
+
+static atomic_int left_behind;
 
 struct start {
     struct thread_group *group;
@@ -46,7 +48,7 @@ static void *thread(void *of)
     pthread_cond_broadcast(&start.group->changed);
     let_go(start.group);
     if (left)
-        left_threads_remove();
+        atomic_fetch_sub(&left_behind, 1);
     return NULL;
 }
 
@@ -101,9 +103,13 @@ void thread_group_leave(struct thread_group *group)
     if (thread_group_is_copy(group))
         return;
     group->left = true;
-    for (unsigned i = 0; i < group->running; i++)
-        left_threads_add();
+    atomic_fetch_add(&left_behind, (int)group->running);
     let_go(group);
+}
+
+bool left_threads_any(void)
+{
+    return atomic_load(&left_behind) > 0;
 }
 
 /* ---- a single call ---- */

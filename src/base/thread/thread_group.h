@@ -67,6 +67,17 @@ bool thread_group_end(struct thread_group *group, double most_s);
 void thread_group_leave(struct thread_group *group);
 
 /*
+ * Whether threads were left behind and still run. A program with such a thread ends without its exit
+ * handlers, which would destroy what the thread works with:
+ *
+ *     if (left_threads_any()) {
+ *         fflush(NULL);
+ *         _exit(status);
+ *     }
+ */
+bool left_threads_any(void);
+
+/*
  * A single call that may wait for ever, such as one that opens a file, in a thread of its own.
  *
  *     if (!apart_run(read_it, drop_it, reading, 2.0))

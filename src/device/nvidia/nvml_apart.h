@@ -15,7 +15,7 @@
  *     nvml_apart_deinit(&apart);
  *
  * A GPU that does not answer in time is there as nvml_gpu_silent makes it. Its thread is left behind
- * (base/thread/left_threads.h) and is one of the library's users until the driver lets it go. Meanwhile
+ * (base/thread/thread_group.h) and is one of the library's users until the driver lets it go. Meanwhile
  * that GPU is silent for everybody who opens it so, at once and without another thread. Thread-safe.
  */
 struct nvml_apart {

@@ -2,9 +2,7 @@
 /* Leases as callers see them: asked for, waited for, and ended. */
 #include "node/lease/leases.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/error.h"

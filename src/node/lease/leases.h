@@ -162,7 +162,7 @@ int leases_open(const struct leases_options *options, struct leases **out_leases
 
 /*
  * Ends all leases, waits `most_s` at most until everything is put back, and frees. Returns 0, or FLY_EUNSURE
- * if a hand still hangs: its thread is left behind (base/thread/left_threads.h), and its guard puts the GPU
+ * if a hand still hangs: its thread is left behind (base/thread/thread_group.h), and its guard puts the GPU
  * back when this process ends. Accepts NULL.
  */
 int leases_close(struct leases *leases, double most_s);

@@ -4,7 +4,6 @@
  * in the driver or in /proc, so nobody waits for a call that hangs.
  */
 #include <math.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
 /* What the threads of a share do alike: tell. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "node/share/share_private.h"
 

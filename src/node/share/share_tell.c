@@ -2,7 +2,6 @@
 /* The rows of all ledgers as they are told: to clients, and to the record. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/error.h"
 #include "node/share/share_private.h"

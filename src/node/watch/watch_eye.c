@@ -5,10 +5,6 @@
  */
 #include "node/watch/watch_private.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 enum {
     FACTS_EVERY = 20,  /* readings; what hardly changes is read so seldom */
     FAILURES_MAX = 10, /* readings in a row without a figure, after which the device counts as lost */

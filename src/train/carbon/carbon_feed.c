@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The thread and its owner share a state with a count of users: the last one to leave frees it, so the owner
- * need not wait for a thread that is held up.
- */
+/* The owner waits a moment for a thread that is held up, and then leaves the feed to it. */
 #include "train/carbon/carbon_feed.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/thread/fork_guard.h"
-#include "base/thread/quiet_thread.h"
 #include "base/thread/thread_group.h"
-#include "base/wait.h"
 #include "grid/forecast.h"
 #include "grid/providers.h"
 
@@ -37,32 +30,26 @@ static const double goodbye_s = 1.0;
 /* How long opening waits for the disk with the cache. */
 static const double first_most_s = 2.0;
 
-struct feed_state {
+struct carbon_feed {
     struct carbon_feed_options options; /* constant once the feed is open */
     atomic_bool abandon;
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t wake;  /* signals the end, and that the thread has ended */
-    int holders;
-    bool ended;
+    struct thread_group group; /* its lock guards what follows, up to `texts` */
+    bool first_read;           /* and what came of it: */
+    int first_code;
+    struct fly_error first_error;
     struct grid_answer fresh[CARBON_SIGNALS];
     bool is_fresh[CARBON_SIGNALS];
     char texts[CARBON_SIGNALS][FLY_ERROR_TEXT_MAX];
-};
-
-struct carbon_feed {
-    struct feed_state *state;
-    uint64_t forks;
-    pthread_t thread;
+    /* The owner's. */
     bool threaded;
     int64_t due_s; /* without a thread */
-    /* What the owner looks at. */
     struct grid_answer held[CARBON_SIGNALS];
     bool is_held[CARBON_SIGNALS];
 };
 
-static int64_t date_s(const struct feed_state *state)
+static int64_t date_s(const struct carbon_feed *feed)
 {
-    return state->options.clock->date(state->options.clock->state).ns / NS_PER_S;
+    return feed->options.clock->date(feed->options.clock->state).ns / NS_PER_S;
 }
 
 /* Turns a reading's remark or error into a text for the reader. */
@@ -77,112 +64,99 @@ static void note(const char *source, bool network_is_next, int code, const char 
 }
 
 /* Reads one figure's source; forgets a fault of an earlier reading. */
-static int read_one(struct feed_state *state, int signal, bool cached_only, struct fly_error *out_error)
+static int read_one(struct carbon_feed *feed, int signal, bool cached_only, struct fly_error *out_error)
 {
-    int64_t now_s = date_s(state);
+    int64_t now_s = date_s(feed);
     struct grid_request request = {.quantity = signal == CARBON_PRICE ? GRID_PRICE : GRID_CARBON,
                                    .from_s = now_s - GRID_FORECAST_DAYS * (int64_t)DAY_S,
                                    .to_s = now_s + AHEAD_S,
                                    .now_s = now_s,
                                    .cached_only = cached_only,
-                                   .abandon = &state->abandon};
+                                   .abandon = &feed->abandon};
     struct grid_answer answer, old = {.remark = ""};
     char text[FLY_ERROR_TEXT_MAX] = "";
-    int code = grid_read(state->options.sources[signal], &request, &answer, out_error);
+    int code = grid_read(feed->options.sources[signal], &request, &answer, out_error);
 
     if (code == 0 && answer.actual.kind.quantity != request.quantity) {
         grid_answer_deinit(&answer);
         code = error_set(out_error, FLY_EUSAGE, "'%.200s' has no %s; name another source",
-                         state->options.sources[signal],
+                         feed->options.sources[signal],
                          signal == CARBON_PRICE ? "prices" : "carbon intensities");
     }
-    note(state->options.sources[signal], cached_only && !state->options.cached_only, code,
+    note(feed->options.sources[signal], cached_only && !feed->options.cached_only, code,
          code == 0 ? answer.remark : out_error->text, text);
-    pthread_mutex_lock(&state->lock);
+    pthread_mutex_lock(&feed->group.lock);
     if (code == 0) {
-        old = state->fresh[signal];
-        state->fresh[signal] = answer;
-        state->is_fresh[signal] = true;
+        old = feed->fresh[signal];
+        feed->fresh[signal] = answer;
+        feed->is_fresh[signal] = true;
     }
     /* What was given up because nobody waits any more is no fault either. */
-    if (!atomic_load(&state->abandon))
-        memcpy(state->texts[signal], text, sizeof text);
-    pthread_mutex_unlock(&state->lock);
+    if (!atomic_load(&feed->abandon))
+        memcpy(feed->texts[signal], text, sizeof text);
+    pthread_mutex_unlock(&feed->group.lock);
     grid_answer_deinit(&old);
     return code;
 }
 
 /* Reads all sources; returns whether all is well. */
-static bool read_all(struct feed_state *state, bool cached_only)
+static bool read_all(struct carbon_feed *feed, bool cached_only)
 {
     bool well = true;
 
     for (int i = 0; i < CARBON_SIGNALS; i++) {
         struct fly_error error = {.code = 0};
 
-        if (state->options.sources[i][0] == '\0' || atomic_load(&state->abandon))
+        if (feed->options.sources[i][0] == '\0' || atomic_load(&feed->abandon))
             continue;
-        (void)read_one(state, i, cached_only, &error);
-        pthread_mutex_lock(&state->lock);
-        well &= state->texts[i][0] == '\0';
-        pthread_mutex_unlock(&state->lock);
+        (void)read_one(feed, i, cached_only, &error);
+        pthread_mutex_lock(&feed->group.lock);
+        well &= feed->texts[i][0] == '\0';
+        pthread_mutex_unlock(&feed->group.lock);
     }
     return well;
 }
 
-static int64_t next_s(const struct feed_state *state, bool well)
+static int64_t next_s(const struct carbon_feed *feed, bool well)
 {
-    int64_t now_s = date_s(state), border_s = (now_s / BORDER_S + 1) * BORDER_S;
+    int64_t now_s = date_s(feed), border_s = (now_s / BORDER_S + 1) * BORDER_S;
     int64_t after_s = border_s + LATE_S + (int64_t)((uint64_t)getpid() * 2654435761U % SPREAD_S);
 
     return !well && after_s > now_s + AGAIN_S ? now_s + AGAIN_S : after_s;
 }
 
-static void let_go(struct feed_state *state)
+static void free_feed(void *of)
 {
-    int left;
+    struct carbon_feed *feed = of;
 
-    pthread_mutex_lock(&state->lock);
-    left = --state->holders;
-    pthread_mutex_unlock(&state->lock);
-    if (left > 0)
-        return;
     for (int i = 0; i < CARBON_SIGNALS; i++)
-        grid_answer_deinit(&state->fresh[i]);
-    pthread_cond_destroy(&state->wake);
-    pthread_mutex_destroy(&state->lock);
-    free(state);
+        grid_answer_deinit(&feed->fresh[i]);
+    free(feed);
 }
 
 /*
  * Waits; false when it is time to end. Uses the monotonic clock: a jump of the date delays by a period at
  * most.
  */
-static bool wait_for(struct feed_state *state, double wait_s)
+static bool wait_for(struct carbon_feed *feed, double wait_s)
 {
     struct mono_time until = mono_after_s(mono_now(), wait_s);
 
-    pthread_mutex_lock(&state->lock);
-    while (!atomic_load(&state->abandon) && mono_wait(&state->wake, &state->lock, until))
+    pthread_mutex_lock(&feed->group.lock);
+    while (!atomic_load(&feed->abandon) && thread_group_wait(&feed->group, until))
         ;
-    pthread_mutex_unlock(&state->lock);
-    return !atomic_load(&state->abandon);
+    pthread_mutex_unlock(&feed->group.lock);
+    return !atomic_load(&feed->abandon);
 }
 
-static void *run(void *data)
+static void run(void *of)
 {
-    struct feed_state *state = data;
+    struct carbon_feed *feed = of;
     bool well;
 
     do
-        well = read_all(state, state->options.cached_only);
-    while (wait_for(state, (double)(next_s(state, well) - date_s(state))));
-    pthread_mutex_lock(&state->lock);
-    state->ended = true;
-    pthread_cond_broadcast(&state->wake);
-    pthread_mutex_unlock(&state->lock);
-    let_go(state);
-    return NULL;
+        well = read_all(feed, feed->options.cached_only);
+    while (wait_for(feed, (double)(next_s(feed, well) - date_s(feed))));
 }
 
 /* Whether the source is no service: then it answers at once, and always the same. */
@@ -200,12 +174,12 @@ static bool is_local(const char *source)
 }
 
 /* The first reading, which shows whether the sources are possible. */
-static int read_first(struct feed_state *state, struct fly_error *out_error)
+static int read_first(struct carbon_feed *feed, struct fly_error *out_error)
 {
     for (int i = 0; i < CARBON_SIGNALS; i++) {
-        const char *source = state->options.sources[i];
+        const char *source = feed->options.sources[i];
         struct fly_error error = {.code = 0};
-        int code = source[0] != '\0' ? read_one(state, i, true, &error) : 0;
+        int code = source[0] != '\0' ? read_one(feed, i, true, &error) : 0;
 
         if (code == FLY_ENOMEM)
             return error_no_memory(out_error);
@@ -215,73 +189,44 @@ static int read_first(struct feed_state *state, struct fly_error *out_error)
     return 0;
 }
 
-struct first {
-    struct feed_state *state; /* holds it */
-    struct fly_error error;
-    int code;
-};
-
 static void read_first_now(void *of)
 {
-    struct first *first = of;
+    struct carbon_feed *feed = of;
+    struct fly_error error = {.code = 0};
+    int code = read_first(feed, &error);
 
-    first->code = read_first(first->state, &first->error);
-}
-
-static void drop_first(void *of)
-{
-    struct first *first = of;
-
-    let_go(first->state);
-    free(first);
+    pthread_mutex_lock(&feed->group.lock);
+    feed->first_error = error;
+    feed->first_code = code;
+    feed->first_read = true;
+    thread_group_wake(&feed->group);
+    pthread_mutex_unlock(&feed->group.lock);
 }
 
 /* Makes the first reading, if the disk lets it. */
-static int read_first_apart(struct feed_state *state, struct fly_error *out_error)
+static int read_first_apart(struct carbon_feed *feed, struct fly_error *out_error)
 {
-    struct first *first = calloc(1, sizeof *first);
+    struct mono_time until = mono_after_s(mono_now(), first_most_s);
+    bool started;
     int code;
 
-    if (first == NULL)
-        return error_no_memory(out_error);
-    first->state = state;
-    state->holders++;
-    if (!apart_run(read_first_now, drop_first, first, first_most_s))
-        return 0;
-    code = first->code;
+    pthread_mutex_lock(&feed->group.lock);
+    started = thread_group_start(&feed->group, read_first_now, feed);
+    while (started && !feed->first_read && thread_group_wait(&feed->group, until))
+        ;
+    code = feed->first_code;
     if (code < 0)
-        error_set(out_error, code, "%s", first->error.text);
-    drop_first(first);
-    return code;
-}
-
-static void hold(struct feed_state *state, int more)
-{
-    pthread_mutex_lock(&state->lock);
-    state->holders += more;
-    pthread_mutex_unlock(&state->lock);
+        error_set(out_error, code, "%s", feed->first_error.text);
+    pthread_mutex_unlock(&feed->group.lock);
+    return started ? code : read_first(feed, out_error);
 }
 
 static bool start(struct carbon_feed *feed)
 {
-    hold(feed->state, 1);
-    feed->threaded = quiet_thread_start(&feed->thread, run, feed->state);
-    if (!feed->threaded)
-        hold(feed->state, -1);
+    pthread_mutex_lock(&feed->group.lock);
+    feed->threaded = thread_group_start(&feed->group, run, feed);
+    pthread_mutex_unlock(&feed->group.lock);
     return feed->threaded;
-}
-
-static struct feed_state *new_state(const struct carbon_feed_options *options)
-{
-    struct feed_state *state = calloc(1, sizeof *state);
-
-    if (state == NULL)
-        return NULL;
-    state->options = *options;
-    state->holders = 1;
-    pthread_mutex_init(&state->lock, NULL);
-    mono_cond_init(&state->wake);
-    return state;
 }
 
 static bool has_source(const struct carbon_feed_options *options)
@@ -301,13 +246,9 @@ int carbon_feed_open(const struct carbon_feed_options *options, struct carbon_fe
 
     if (feed == NULL)
         return error_no_memory(out_error);
-    feed->forks = fork_generation();
-    feed->state = new_state(options);
-    if (feed->state == NULL)
-        code = error_no_memory(out_error);
-    else
-        code = options->threadless ? read_first(feed->state, out_error)
-                                   : read_first_apart(feed->state, out_error);
+    feed->options = *options;
+    thread_group_init(&feed->group, free_feed, feed);
+    code = options->threadless ? read_first(feed, out_error) : read_first_apart(feed, out_error);
     if (code == 0 && !options->threadless && has_source(options) && !start(feed))
         code = error_set(out_error, FLY_ENOMEM,
                          "no thread can be started to read the grid's figures; raise the limit of processes "
@@ -321,21 +262,20 @@ int carbon_feed_open(const struct carbon_feed_options *options, struct carbon_fe
 
 bool carbon_feed_take(struct carbon_feed *feed, const struct grid_answer *out_answers[CARBON_SIGNALS])
 {
-    struct feed_state *state = feed->state;
     struct grid_answer old[CARBON_SIGNALS] = {0};
     bool any = false;
 
-    pthread_mutex_lock(&state->lock);
+    pthread_mutex_lock(&feed->group.lock);
     for (int i = 0; i < CARBON_SIGNALS; i++) {
-        if (!state->is_fresh[i])
+        if (!feed->is_fresh[i])
             continue;
         old[i] = feed->held[i];
-        feed->held[i] = state->fresh[i];
+        feed->held[i] = feed->fresh[i];
         feed->is_held[i] = any = true;
-        state->fresh[i] = (struct grid_answer){.remark = ""};
-        state->is_fresh[i] = false;
+        feed->fresh[i] = (struct grid_answer){.remark = ""};
+        feed->is_fresh[i] = false;
     }
-    pthread_mutex_unlock(&state->lock);
+    pthread_mutex_unlock(&feed->group.lock);
     for (int i = 0; i < CARBON_SIGNALS; i++) {
         grid_answer_deinit(&old[i]);
         out_answers[i] = feed->is_held[i] ? &feed->held[i] : NULL;
@@ -346,58 +286,39 @@ bool carbon_feed_take(struct carbon_feed *feed, const struct grid_answer *out_an
 void carbon_feed_text(struct carbon_feed *feed, char text[FLY_ERROR_TEXT_MAX])
 {
     text[0] = '\0';
-    pthread_mutex_lock(&feed->state->lock);
+    pthread_mutex_lock(&feed->group.lock);
     for (int i = 0; i < CARBON_SIGNALS && text[0] == '\0'; i++)
-        snprintf(text, FLY_ERROR_TEXT_MAX, "%s", feed->state->texts[i]);
-    pthread_mutex_unlock(&feed->state->lock);
+        snprintf(text, FLY_ERROR_TEXT_MAX, "%s", feed->texts[i]);
+    pthread_mutex_unlock(&feed->group.lock);
 }
 
 void carbon_feed_turn(struct carbon_feed *feed)
 {
-    if (feed->threaded || date_s(feed->state) < feed->due_s)
+    if (feed->threaded || date_s(feed) < feed->due_s)
         return;
-    feed->due_s = next_s(feed->state, read_all(feed->state, feed->state->options.cached_only));
+    feed->due_s = next_s(feed, read_all(feed, feed->options.cached_only));
 }
 
 void carbon_feed_abandon(struct carbon_feed *feed)
 {
-    atomic_store(&feed->state->abandon, true);
-    pthread_mutex_lock(&feed->state->lock);
-    pthread_cond_broadcast(&feed->state->wake);
-    pthread_mutex_unlock(&feed->state->lock);
-}
-
-/* Joins the thread, or leaves it running when it is held up. */
-static void end_thread(struct carbon_feed *feed)
-{
-    struct feed_state *state = feed->state;
-    struct mono_time until = mono_after_s(mono_now(), goodbye_s);
-    bool ended;
-
-    carbon_feed_abandon(feed);
-    pthread_mutex_lock(&state->lock);
-    while (!state->ended && mono_wait(&state->wake, &state->lock, until))
-        ;
-    ended = state->ended;
-    pthread_mutex_unlock(&state->lock);
-    if (ended)
-        pthread_join(feed->thread, NULL);
-    else
-        pthread_detach(feed->thread);
+    atomic_store(&feed->abandon, true);
+    pthread_mutex_lock(&feed->group.lock);
+    thread_group_wake(&feed->group);
+    pthread_mutex_unlock(&feed->group.lock);
 }
 
 void carbon_feed_close(struct carbon_feed *feed)
 {
     if (feed == NULL)
         return;
-    /* A child's copy of the shared state may be in the middle of a change that nobody completes. */
-    if (feed->forks == fork_generation()) {
-        if (feed->threaded)
-            end_thread(feed);
-        if (feed->state != NULL)
-            let_go(feed->state);
-    }
     for (int i = 0; i < CARBON_SIGNALS; i++)
         grid_answer_deinit(&feed->held[i]);
-    free(feed);
+    /* A child's copy of what the thread makes may be in the middle of a change that nobody completes. */
+    if (thread_group_is_copy(&feed->group)) {
+        free(feed);
+        return;
+    }
+    atomic_store(&feed->abandon, true);
+    (void)thread_group_end(&feed->group, goodbye_s);
+    thread_group_leave(&feed->group);
 }

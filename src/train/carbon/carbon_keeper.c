@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/thread/fork_guard.h"
-#include "base/wait.h"
 #include "train/carbon/carbon_keeper_private.h"
 
 /* For the first line of the account, and for the last: nobody waits for a disk that takes longer. */
@@ -19,7 +17,7 @@ enum { NS_PER_S = 1000000000 };
 
 static bool is_inert(const struct carbon_keeper *keeper)
 {
-    return keeper->forks != fork_generation();
+    return thread_group_is_copy(&keeper->group);
 }
 
 static int open_feed(struct carbon_keeper *keeper, const struct carbon_keeper_options *options,
@@ -48,10 +46,10 @@ static bool begin_thread(struct carbon_keeper *keeper)
 
     if (!keeper_start_thread(keeper))
         return false;
-    pthread_mutex_lock(&keeper->lock);
-    while (!keeper->opened && mono_wait(&keeper->wake, &keeper->lock, until))
+    pthread_mutex_lock(&keeper->group.lock);
+    while (!keeper->opened && thread_group_wait(&keeper->group, until))
         ;
-    pthread_mutex_unlock(&keeper->lock);
+    pthread_mutex_unlock(&keeper->group.lock);
     return true;
 }
 
@@ -61,7 +59,6 @@ static struct carbon_keeper *new_keeper(const struct carbon_keeper_options *opti
 
     if (keeper == NULL)
         return NULL;
-    keeper->forks = fork_generation();
     keeper->goodbye_s = options->goodbye_s > 0.0 ? options->goodbye_s : default_goodbye_s;
     keeper->clock = options->clock != NULL ? options->clock : &clock_real;
     keeper->ledger.file = -1;
@@ -72,8 +69,7 @@ static struct carbon_keeper *new_keeper(const struct carbon_keeper_options *opti
             return NULL;
         }
     }
-    pthread_mutex_init(&keeper->lock, NULL);
-    mono_cond_init(&keeper->wake);
+    thread_group_init(&keeper->group, keeper_free, keeper);
     return keeper;
 }
 
@@ -119,19 +115,19 @@ static void let_write(struct carbon_keeper *keeper)
         keeper_write_all(keeper);
         return;
     }
-    pthread_mutex_lock(&keeper->lock);
+    pthread_mutex_lock(&keeper->group.lock);
     keeper->to_write = true;
-    pthread_cond_signal(&keeper->wake);
-    pthread_mutex_unlock(&keeper->lock);
+    thread_group_wake(&keeper->group);
+    pthread_mutex_unlock(&keeper->group.lock);
 }
 
 void carbon_keeper_go(struct carbon_keeper *keeper)
 {
     if (is_inert(keeper))
         return;
-    pthread_mutex_lock(&keeper->lock);
+    pthread_mutex_lock(&keeper->group.lock);
     counter_go(&keeper->count);
-    pthread_mutex_unlock(&keeper->lock);
+    pthread_mutex_unlock(&keeper->group.lock);
     let_write(keeper);
 }
 
@@ -139,9 +135,9 @@ void carbon_keeper_rest(struct carbon_keeper *keeper)
 {
     if (is_inert(keeper))
         return;
-    pthread_mutex_lock(&keeper->lock);
+    pthread_mutex_lock(&keeper->group.lock);
     counter_rest(&keeper->count);
-    pthread_mutex_unlock(&keeper->lock);
+    pthread_mutex_unlock(&keeper->group.lock);
 }
 
 void carbon_keeper_limit(struct carbon_keeper *keeper, double limit_w)
@@ -150,9 +146,9 @@ void carbon_keeper_limit(struct carbon_keeper *keeper, double limit_w)
 
     if (is_inert(keeper))
         return;
-    pthread_mutex_lock(&keeper->lock);
+    pthread_mutex_lock(&keeper->group.lock);
     other = counter_limit(&keeper->count, limit_w);
-    pthread_mutex_unlock(&keeper->lock);
+    pthread_mutex_unlock(&keeper->group.lock);
     if (other)
         let_write(keeper);
 }
@@ -166,7 +162,7 @@ void carbon_keeper_profile(struct carbon_keeper *keeper, const struct fly_power_
 {
     if (is_inert(keeper) || count == 0)
         return;
-    pthread_mutex_lock(&keeper->lock);
+    pthread_mutex_lock(&keeper->group.lock);
     if (count <= CARBON_POINTS_MAX) {
         keeper->point_count = count;
         memcpy(keeper->points, points, count * sizeof points[0]);
@@ -175,7 +171,7 @@ void carbon_keeper_profile(struct carbon_keeper *keeper, const struct fly_power_
         snprintf(keeper->trouble, sizeof keeper->trouble,
                  "a power profile of %zu points is not in the account, which has room for %d", count,
                  CARBON_POINTS_MAX);
-    pthread_mutex_unlock(&keeper->lock);
+    pthread_mutex_unlock(&keeper->group.lock);
     let_write(keeper);
 }
 
@@ -208,6 +204,21 @@ static void tell_trouble(const struct carbon_keeper *keeper, char text[FLY_ERROR
         snprintf(text, FLY_ERROR_TEXT_MAX, "%s", keeper->trouble);
 }
 
+/* Call it with the lock held. */
+static struct carbon_keeper_summary look(struct carbon_keeper *keeper)
+{
+    struct carbon_keeper_summary summary = {.energy_j = NAN};
+
+    memcpy(summary.path, keeper->path, sizeof summary.path);
+    summary.slices = keeper->written;
+    if (keeper->written > 0 && keeper->count.slicer.lost + keeper->refused == 0)
+        summary.energy_j = keeper->written_j;
+    tell_trouble(keeper, summary.text);
+    if (summary.text[0] == '\0')
+        carbon_feed_text(keeper->feed, summary.text);
+    return summary;
+}
+
 struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper)
 {
     struct carbon_keeper_summary summary = {.energy_j = NAN};
@@ -217,55 +228,65 @@ struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper)
                  "the account of energy was opened before a fork and is the parent's");
         return summary;
     }
-    pthread_mutex_lock(&keeper->lock);
-    memcpy(summary.path, keeper->path, sizeof summary.path);
-    summary.slices = keeper->written;
-    if (keeper->written > 0 && keeper->count.slicer.lost + keeper->refused == 0)
-        summary.energy_j = keeper->written_j;
-    tell_trouble(keeper, summary.text);
-    pthread_mutex_unlock(&keeper->lock);
-    if (summary.text[0] == '\0')
-        carbon_feed_text(keeper->feed, summary.text);
+    pthread_mutex_lock(&keeper->group.lock);
+    summary = look(keeper);
+    pthread_mutex_unlock(&keeper->group.lock);
     return summary;
 }
 
-/* Writes down what was used up to now, as far as possible; returns false like keeper_end_thread. */
-static bool end_account(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
+/* Cuts off what was used up to now, and asks the thread to end, or writes it when there is none. */
+static void stop(struct carbon_keeper *keeper)
 {
     if (keeper->count.energy.taken == NULL) /* it was never begun */
-        return true;
-    pthread_mutex_lock(&keeper->lock);
-    keeper->stopping = true;
+        return;
+    pthread_mutex_lock(&keeper->group.lock);
+    keeper->group.closing = true;
     counter_cut(&keeper->count, CUT_LAST);
-    if (!keeper->threaded) {
-        pthread_mutex_unlock(&keeper->lock);
+    pthread_mutex_unlock(&keeper->group.lock);
+    if (!keeper->threaded)
         keeper_write_all(keeper);
-    } else if (!keeper_end_thread(keeper, out_summary)) {
-        return false;
-    }
-    pthread_mutex_lock(&keeper->lock);
-    keeper->refused += keeper->count.slicer.end - keeper->count.slicer.first;
-    keeper->count.slicer.first = keeper->count.slicer.end;
-    pthread_mutex_unlock(&keeper->lock);
-    return true;
+}
+
+/* Of an account whose thread the disk holds up. */
+static struct carbon_keeper_summary held_up(const struct carbon_keeper *keeper)
+{
+    struct carbon_keeper_summary summary = {.energy_j = NAN, .slices = keeper->written};
+
+    if (keeper->opened)
+        snprintf(summary.text, sizeof summary.text,
+                 "the disk does not answer, so the end of the account '%.300s' may be missing; 'flyball "
+                 "carbon report' tells",
+                 keeper->path);
+    else
+        snprintf(summary.text, sizeof summary.text, "the disk with it does not answer");
+    return summary;
 }
 
 void carbon_keeper_close(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
 {
     struct carbon_keeper_summary summary = {.path = ""};
     struct carbon_feed *feed;
-    bool ours = true;
 
     if (keeper == NULL)
         return;
     feed = keeper->feed;
-    if (!is_inert(keeper) && feed != NULL) {
-        carbon_feed_abandon(feed);
-        ours = end_account(keeper, &summary);
+    if (is_inert(keeper)) {
+        summary = carbon_keeper_look(keeper);
+        keeper_free(keeper);
+    } else {
+        if (feed != NULL)
+            carbon_feed_abandon(feed);
+        stop(keeper);
+        if (!thread_group_end(&keeper->group, keeper->goodbye_s)) {
+            summary = held_up(keeper);
+        } else if (feed != NULL) {
+            keeper->refused += keeper->count.slicer.end - keeper->count.slicer.first;
+            keeper->count.slicer.first = keeper->count.slicer.end;
+            summary = look(keeper);
+        }
+        thread_group_leave(&keeper->group);
     }
     if (out_summary != NULL)
-        *out_summary = ours ? carbon_keeper_look(keeper) : summary;
-    if (ours)
-        keeper_free(keeper);
+        *out_summary = summary;
     carbon_feed_close(feed);
 }

@@ -80,7 +80,7 @@ struct carbon_keeper_summary carbon_keeper_look(struct carbon_keeper *keeper);
 
 /*
  * Writes the last slice and frees the keeper. If the disk does not answer within half a second, the thread is
- * left running by itself (base/thread/left_threads.h). Accepts NULL.
+ * left running by itself (base/thread/thread_group.h). Accepts NULL.
  */
 void carbon_keeper_close(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary);
 

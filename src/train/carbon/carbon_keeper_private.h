@@ -2,8 +2,7 @@
 #ifndef FLYBALL_TRAIN_CARBON_CARBON_KEEPER_PRIVATE_H
 #define FLYBALL_TRAIN_CARBON_CARBON_KEEPER_PRIVATE_H
 
-#include <pthread.h>
-
+#include "base/thread/thread_group.h"
 #include "train/account/carbon_counter.h"
 #include "train/carbon/carbon_feed.h"
 #include "train/carbon/carbon_keeper.h"
@@ -15,22 +14,18 @@
  */
 
 struct carbon_keeper {
-    uint64_t forks;
     const struct clock *clock;
     double goodbye_s;
     bool threaded;
-    pthread_t thread;
     struct carbon_feed *feed; /* owned */
     /* Used by the writer only: the thread, or the owner when there is none. */
     struct carbon_ledger ledger;
     struct ledger_head head;
     char *directory; /* owned; NULL: the user's own */
 
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t wake;
-    bool stopping, to_write;
-    bool opened;      /* the ledger is open, or cannot be: `path` or `trouble` says so */
-    bool ended, left; /* the thread has ended; nobody waits for it any more */
+    struct thread_group group; /* its lock guards what follows */
+    bool to_write;
+    bool opened; /* the ledger is open, or cannot be: `path` or `trouble` says so */
     char path[LEDGER_PATH_MAX];
     struct carbon_counter count;
     struct fly_power_point points[CARBON_POINTS_MAX]; /* still to be written; point_count 0: none */
@@ -52,13 +47,7 @@ void keeper_turn(struct carbon_keeper *keeper);
 /* Starts the thread; false when the system allows none. */
 bool keeper_start_thread(struct carbon_keeper *keeper);
 
-/*
- * Lets the thread write the last line. Call it with the lock held; it unlocks. False when the disk holds the
- * thread up: then the thread is left running, it owns the keeper, and the summary says so.
- */
-bool keeper_end_thread(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary);
-
-/* Frees all but the feed. */
-void keeper_free(struct carbon_keeper *keeper);
+/* Frees all but the feed of a struct carbon_keeper. */
+void keeper_free(void *of);
 
 #endif

@@ -3,15 +3,10 @@
  * The keeper's own thread, the only one that writes to the disk: it cuts the energy at borders, and writes
  * what is queued. Without a thread the owner does this.
  */
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "base/thread/left_threads.h"
-#include "base/thread/quiet_thread.h"
-#include "base/wait.h"
 #include "train/carbon/carbon_keeper_private.h"
 
 /* At least this often the two clocks are compared, and what could not be written is tried again. */
@@ -31,13 +26,13 @@ static bool write_slice(struct carbon_keeper *keeper)
     bool any;
     int code;
 
-    pthread_mutex_lock(&keeper->lock);
+    pthread_mutex_lock(&keeper->group.lock);
     any = slicer_front(&keeper->count.slicer, &slice, &number);
-    pthread_mutex_unlock(&keeper->lock);
+    pthread_mutex_unlock(&keeper->group.lock);
     if (!any)
         return false;
     code = carbon_ledger_slice(&keeper->ledger, &slice, &error);
-    pthread_mutex_lock(&keeper->lock);
+    pthread_mutex_lock(&keeper->group.lock);
     if (code == 0) {
         keeper->written++;
         keeper->written_j += slice.gpu_j;
@@ -49,7 +44,7 @@ static bool write_slice(struct carbon_keeper *keeper)
     }
     if (code == 0 || is_hopeless(keeper, code))
         slicer_pop(&keeper->count.slicer, number);
-    pthread_mutex_unlock(&keeper->lock);
+    pthread_mutex_unlock(&keeper->group.lock);
     return code == 0 || is_hopeless(keeper, code);
 }
 
@@ -61,20 +56,20 @@ static void write_profile(struct carbon_keeper *keeper)
     size_t count;
     int code;
 
-    pthread_mutex_lock(&keeper->lock);
+    pthread_mutex_lock(&keeper->group.lock);
     count = keeper->point_count;
     profile = keeper->profiles;
     memcpy(points, keeper->points, sizeof points);
-    pthread_mutex_unlock(&keeper->lock);
+    pthread_mutex_unlock(&keeper->group.lock);
     if (count == 0)
         return;
     code = carbon_ledger_profile(&keeper->ledger, points, count, &error);
-    pthread_mutex_lock(&keeper->lock);
+    pthread_mutex_lock(&keeper->group.lock);
     if (code < 0 && code != FLY_ESTATE)
         memcpy(keeper->trouble, error.text, sizeof keeper->trouble);
     if ((code == 0 || is_hopeless(keeper, code)) && profile == keeper->profiles)
         keeper->point_count = 0;
-    pthread_mutex_unlock(&keeper->lock);
+    pthread_mutex_unlock(&keeper->group.lock);
 }
 
 void keeper_open_ledger(struct carbon_keeper *keeper)
@@ -82,14 +77,14 @@ void keeper_open_ledger(struct carbon_keeper *keeper)
     struct fly_error error = {.code = 0};
     int code = carbon_ledger_create(&keeper->ledger, keeper->directory, &keeper->head, &error);
 
-    pthread_mutex_lock(&keeper->lock);
+    pthread_mutex_lock(&keeper->group.lock);
     if (code == 0)
         memcpy(keeper->path, keeper->ledger.path, sizeof keeper->path);
     else
         memcpy(keeper->trouble, error.text, sizeof keeper->trouble);
     keeper->opened = true;
-    pthread_cond_broadcast(&keeper->wake);
-    pthread_mutex_unlock(&keeper->lock);
+    thread_group_wake(&keeper->group);
+    pthread_mutex_unlock(&keeper->group.lock);
 }
 
 /* Writes all that can be written; the rest waits. */
@@ -102,10 +97,10 @@ void keeper_write_all(struct carbon_keeper *keeper)
 
 void keeper_turn(struct carbon_keeper *keeper)
 {
-    pthread_mutex_lock(&keeper->lock);
-    if (!keeper->stopping)
+    pthread_mutex_lock(&keeper->group.lock);
+    if (!keeper->group.closing)
         counter_cut(&keeper->count, CUT_BORDERS);
-    pthread_mutex_unlock(&keeper->lock);
+    pthread_mutex_unlock(&keeper->group.lock);
     keeper_write_all(keeper);
 }
 
@@ -115,83 +110,43 @@ static bool wait_for_work(struct carbon_keeper *keeper)
     struct mono_time now = mono_now(), border, until = mono_after_s(now, look_s);
     bool stopping;
 
-    pthread_mutex_lock(&keeper->lock);
+    pthread_mutex_lock(&keeper->group.lock);
     border = slicer_next(&keeper->count.slicer);
     if (border.ns < until.ns && !keeper->count.rests)
         until = border;
-    while (!keeper->stopping && !keeper->to_write && mono_wait(&keeper->wake, &keeper->lock, until))
+    while (!keeper->group.closing && !keeper->to_write && thread_group_wait(&keeper->group, until))
         ;
     keeper->to_write = false;
-    stopping = keeper->stopping;
-    pthread_mutex_unlock(&keeper->lock);
+    stopping = keeper->group.closing;
+    pthread_mutex_unlock(&keeper->group.lock);
     return !stopping;
 }
 
-/* Frees all but the feed. */
-void keeper_free(struct carbon_keeper *keeper)
+void keeper_free(void *of)
 {
+    struct carbon_keeper *keeper = of;
+
     carbon_ledger_close(&keeper->ledger);
     carbon_energy_deinit(&keeper->count.energy);
     free(keeper->directory);
     free(keeper);
 }
 
-static void *run(void *data)
+static void run(void *data)
 {
     struct carbon_keeper *keeper = data;
-    bool left;
 
     keeper_open_ledger(keeper);
     while (wait_for_work(keeper))
         keeper_turn(keeper);
     keeper_write_all(keeper);
     carbon_ledger_close(&keeper->ledger);
-    pthread_mutex_lock(&keeper->lock);
-    keeper->ended = true;
-    left = keeper->left;
-    pthread_cond_broadcast(&keeper->wake);
-    pthread_mutex_unlock(&keeper->lock);
-    if (left) {
-        keeper_free(keeper);
-        left_threads_remove();
-    }
-    return NULL;
 }
 
 bool keeper_start_thread(struct carbon_keeper *keeper)
 {
-    keeper->threaded = quiet_thread_start(&keeper->thread, run, keeper);
+    pthread_mutex_lock(&keeper->group.lock);
+    keeper->threaded = thread_group_start(&keeper->group, run, keeper);
+    pthread_mutex_unlock(&keeper->group.lock);
     return keeper->threaded;
-}
-
-/*
- * Lets the thread write the last line. Call it with the lock held; it unlocks. False when the disk holds the
- * thread up: then the thread is left running, and owns the keeper.
- */
-bool keeper_end_thread(struct carbon_keeper *keeper, struct carbon_keeper_summary *out_summary)
-{
-    struct mono_time until = mono_after_s(mono_now(), keeper->goodbye_s);
-    bool ended;
-
-    pthread_cond_broadcast(&keeper->wake);
-    while (!keeper->ended && mono_wait(&keeper->wake, &keeper->lock, until))
-        ;
-    ended = keeper->ended;
-    if (!ended) {
-        *out_summary = (struct carbon_keeper_summary){.energy_j = NAN, .slices = keeper->written};
-        if (keeper->opened)
-            snprintf(out_summary->text, sizeof out_summary->text,
-                     "the disk does not answer, so the end of the account '%.300s' may be missing; 'flyball "
-                     "carbon report' tells",
-                     keeper->path);
-        else
-            snprintf(out_summary->text, sizeof out_summary->text, "the disk with it does not answer");
-        keeper->left = true;
-        left_threads_add();
-        pthread_detach(keeper->thread);
-    }
-    pthread_mutex_unlock(&keeper->lock);
-    if (ended)
-        pthread_join(keeper->thread, NULL);
-    return ended;
 }

@@ -6,15 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/error.h"
-#include "base/thread/left_threads.h"
-#include "base/wait.h"
 
 /* How long what is written to the spool may wait for its sync. */
 static const double sync_s = 5.0;
 
 /* ---- the begin ---- */
+
+static void free_post(void *of)
+{
+    struct post *post = of;
+
+    while (post->first != NULL) {
+        struct letter *next = post->first->next;
+
+        free(post->first);
+        post->first = next;
+    }
+    if (post->news >= 0)
+        close(post->news);
+    free(post->run_line);
+    free(post->address);
+    free(post);
+}
 
 int post_new(const struct post_options *options, struct post **out_post, struct fly_error *out_error)
 {
@@ -34,14 +50,12 @@ int post_new(const struct post_options *options, struct post **out_post, struct 
     post->answer_s = options->answer_s;
     post->threaded = options->clock == &clock_real;
     post->news = post->threaded ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
-    post->holders = 1;
     post->sync_s = sync_s;
     if (options->jobs != NULL) {
         post->jobs = *options->jobs;
         post->open = post->borrowed = true;
     }
-    pthread_mutex_init(&post->lock, NULL);
-    mono_cond_init(&post->changed);
+    thread_group_init(&post->group, free_post, post);
     spool_init(&post->spool, options->directory, options->store);
     *out_post = post;
     return 0;
@@ -52,8 +66,8 @@ bool post_begin(struct post *post)
     if (!post->threaded || post->begun)
         return !post->unable;
     post->begun = true;
-    post->disk_ended = !post_start(post, post_disk_run);
-    post->log_ended = post->disk_ended || !post_start(post, post_log_run);
+    post->disk_ended = !thread_group_start(&post->group, post_disk_run, post);
+    post->log_ended = post->disk_ended || !thread_group_start(&post->group, post_log_run, post);
     post->unable = post->log_ended;
     if (post->unable)
         snprintf(post->text, sizeof post->text,
@@ -106,7 +120,7 @@ uint64_t post_send(struct post *post, const struct spool_entry *entry, enum post
     struct letter *letter = new_letter(entry);
     uint64_t number = 0;
 
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     if (letter == NULL || !post_begin(post) ||
         (post->bytes + letter->length > POST_BYTES_MAX && entry->kind == SPOOL_REPORT)) {
         post->lost++;
@@ -123,7 +137,7 @@ uint64_t post_send(struct post *post, const struct spool_entry *entry, enum post
             post_disk_turn(post);
         }
     }
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
     return number;
 }
 
@@ -145,7 +159,7 @@ bool post_settle(struct post *post, uint64_t number, enum spool_kind kind, union
 {
     bool answered;
 
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     if (post->threaded && post->answer_s > 0.0 && number > 0) {
         struct mono_time now = mono_now(), until = mono_after_s(now, post->answer_s);
 
@@ -160,7 +174,7 @@ bool post_settle(struct post *post, uint64_t number, enum spool_kind kind, union
         post->disk_late |= post->done < number && !is_kept(post, number);
     }
     answered = number > 0 && post->done >= number && take_answer(post, kind, out_answer);
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
     return answered;
 }
 
@@ -171,9 +185,9 @@ bool post_news(struct post *post, enum spool_kind kind, union spool_answer *out_
 
     if (post->news >= 0)
         (void)eventfd_read(post->news, &count);
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     any = take_answer(post, kind, out_answer);
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
     return any;
 }
 
@@ -184,23 +198,23 @@ int post_fd(const struct post *post)
 
 void post_beat(struct post *post, const struct job_beat *beat, double beat_s)
 {
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     post->beat = *beat;
     snprintf(post->beat_job, sizeof post->beat_job, "%s", beat->job);
     post->beat.job = post->beat_job;
     post->beat_s = beat_s;
     post->beat_due = mono_after_s(mono_now(), beat_s);
     post_wake(post);
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
 }
 
 void post_beat_end(struct post *post)
 {
     if (post == NULL)
         return;
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     post->beat_s = 0.0;
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
 }
 
 /* ---- the end ---- */
@@ -215,12 +229,12 @@ void post_drain(struct post *post, double most_s)
 {
     struct mono_time until = mono_after_s(mono_now(), most_s);
 
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     while (post->threaded && post->begun && post->first != NULL && !is_late(post) && post_wait(post, until))
         ;
     post->late |= post->first != NULL;
     post_wake(post);
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
 }
 
 static bool have_ended(const struct post *post)
@@ -234,7 +248,7 @@ static void end_threads(struct post *post, double most_s)
     struct mono_time now = mono_now(), half = mono_after_s(now, most_s / 2.0),
                      until = mono_after_s(now, most_s);
 
-    post->closing = true;
+    post->group.closing = true;
     post->disk_fails = false;
     post_wake(post);
     while (post->first != NULL && !post->log_ended && post_wait(post, half))
@@ -244,15 +258,8 @@ static void end_threads(struct post *post, double most_s)
     while (!have_ended(post) && !(post->unkept == NULL && post_is_synced(post) && post->busy) &&
            post_wait(post, until))
         ;
-    post->given_up = true;
     if (post->first != NULL && post->text[0] == '\0')
         snprintf(post->text, sizeof post->text, "it did not answer before the end");
-    if (!post->log_ended)
-        left_threads_add();
-    if (!post->disk_ended)
-        left_threads_add();
-    if (post->sync_runs && !post->sync_ended)
-        left_threads_add();
 }
 
 static struct post_status look(const struct post *post)
@@ -271,9 +278,9 @@ struct post_status post_look(struct post *post)
 {
     struct post_status status;
 
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     status = look(post);
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
     return status;
 }
 
@@ -281,15 +288,15 @@ void post_close(struct post *post, double most_s, struct post_status *out_status
 {
     if (post == NULL)
         return;
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     if (post->threaded && post->begun) {
         end_threads(post, most_s);
     } else if (!post->threaded) {
-        post->closing = true;
+        post->group.closing = true;
         post_log_turn(post);
         post_disk_turn(post);
     }
     if (out_status != NULL)
         *out_status = look(post);
-    post_release(post);
+    thread_group_leave(&post->group);
 }

@@ -112,7 +112,7 @@ struct post_status post_look(struct post *post);
 /*
  * Ends the post: delivers what it can within `most_s`, and leaves the rest on the disk, synced, if that
  * answers. A
- * thread that is held up longer is left running by itself (base/thread/left_threads.h). `out_status` may be
+ * thread that is held up longer is left running by itself (base/thread/thread_group.h). `out_status` may be
  * NULL. Accepts NULL.
  */
 void post_close(struct post *post, double most_s, struct post_status *out_status);

@@ -113,7 +113,7 @@ int post_ask(struct post *post, const struct job_definition *definition, const s
     struct post_ask *ask = new_ask(definition, question);
     int code = FLY_ENOMEM;
 
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     post->round++;
     memset(post->answers, 0, sizeof post->answers);
     if (ask == NULL) {
@@ -127,6 +127,6 @@ int post_ask(struct post *post, const struct job_definition *definition, const s
         free(post->run_line);
         post->run_line = NULL;
     }
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
     return code;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/thread/left_threads.h"
 
 enum { PIECE_MAX = 1 << 20 };
 
@@ -100,7 +99,7 @@ static bool keep(struct post *post)
     buffer_init(&lines, POST_BYTES_MAX + 2 * SPOOL_LINE_MAX);
     last = gather(post, anew ? post->first : post->unkept, anew ? POST_BYTES_MAX : PIECE_MAX,
                   anew || post->spool.file < 0, &lines);
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
     if (lines.error < 0)
         code = error_no_memory(&error);
     else if (anew)
@@ -108,7 +107,7 @@ static bool keep(struct post *post)
     else
         code = spool_add_lines(&post->spool, lines.data, lines.length, &error);
     buffer_deinit(&lines);
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     if (code == 0 && anew) {
         post_forget_kept(post);
         post->unsure = false;
@@ -130,9 +129,9 @@ static void clear(struct post *post)
 
     post->refused = false;
     post_note_cleared(post);
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
     spool_end(&post->spool, rest);
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
 }
 
 void post_disk_turn(struct post *post)
@@ -143,7 +142,7 @@ void post_disk_turn(struct post *post)
         clear(post);
     if (!post->sync_runs)
         post_sync_turn(post);
-    if (!post->threaded && post->closing)
+    if (!post->threaded && post->group.closing)
         spool_end(&post->spool, SPOOL_LEFT);
 }
 
@@ -155,16 +154,16 @@ static void rest(struct post *post)
     else if (post->unkept != NULL)
         (void)post_wait(post, mono_after_s(post->unkept->since, keep_after_s));
     else
-        pthread_cond_wait(&post->changed, &post->lock);
+        (void)post_wait(post, MONO_NEVER);
 }
 
 static void look_for_left(struct post *post)
 {
     bool left;
 
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
     left = spool_any_left(&post->spool);
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     post->left = left;
     post->looked = true;
     post_wake(post);
@@ -176,11 +175,11 @@ static bool is_over(const struct post *post)
     return post->log_ended && ((post->unkept == NULL && !post->unsure) || post->disk_fails);
 }
 
-void *post_disk_run(void *state)
+void post_disk_run(void *state)
 {
     struct post *post = state;
 
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     look_for_left(post);
     for (;;) {
         post_disk_turn(post);
@@ -189,13 +188,9 @@ void *post_disk_run(void *state)
         if (!is_wanted(post))
             rest(post);
     }
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
     spool_end(&post->spool, SPOOL_LEFT);
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     post->disk_ended = true;
-    if (post->given_up)
-        left_threads_remove();
-    post_wake(post);
-    post_release(post);
-    return NULL;
+    pthread_mutex_unlock(&post->group.lock);
 }

@@ -8,7 +8,6 @@
 #include <sys/eventfd.h>
 
 #include "base/error.h"
-#include "base/thread/left_threads.h"
 #include "job/jobs.h"
 
 enum { CALLS_MAX = 2 }; /* for a call that may or may not have arrived */
@@ -99,7 +98,7 @@ static int propose(const struct jobs *jobs, const struct post_ask *ask, struct j
 static struct mono_time begin_call(struct post *post)
 {
     post->busy = true;
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
     return post->clock->now(post->clock->state);
 }
 
@@ -107,7 +106,7 @@ static void end_call(struct post *post, struct mono_time since, int code)
 {
     bool passes = spool_passing(code);
 
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     post->busy = false;
     post->connected = !passes;
     post->late = passes || mono_elapsed_s(since, post->clock->now(post->clock->state)) > late_s;
@@ -201,7 +200,7 @@ static bool may_send(const struct post *post)
 {
     return post->first != NULL &&
            (post->urgent || post->pause_s == 0.0 ||
-            (!post->closing && post->clock->now(post->clock->state).ns >= post->again.ns));
+            (!post->group.closing && post->clock->now(post->clock->state).ns >= post->again.ns));
 }
 
 /* ---- what to run ---- */
@@ -271,7 +270,7 @@ static void beat_once(struct post *post)
     post->beat_due = mono_after_s(mono_now(), post->beat_s);
     since = begin_call(post);
     code = post->open ? post->jobs.backend->heartbeat(post->jobs.self, &beat, &error) : 0;
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     post->busy = false;
     post->late = spool_passing(code) || mono_elapsed_s(since, mono_now()) > late_s;
 }
@@ -307,7 +306,7 @@ static bool do_next(struct post *post)
         answer_ask(post);
     else if (is_beat_due(post))
         beat_once(post);
-    else if (post->more_left && !post->closing && post->pause_s == 0.0)
+    else if (post->more_left && !post->group.closing && post->pause_s == 0.0)
         deliver_more(post);
     else
         return false;
@@ -316,11 +315,11 @@ static bool do_next(struct post *post)
 
 static void close_log(struct post *post)
 {
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
     if (post->open && !post->borrowed)
         jobs_close(&post->jobs);
     post->open = false;
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
 }
 
 void post_log_turn(struct post *post)
@@ -329,7 +328,7 @@ void post_log_turn(struct post *post)
     send_all(post);
     if (post->ask != NULL)
         answer_ask(post);
-    if (!post->threaded && post->closing)
+    if (!post->threaded && post->group.closing)
         close_log(post);
 }
 
@@ -343,30 +342,26 @@ static void rest(struct post *post)
     if (post->beat_s > 0.0 && post->beat_due.ns < until.ns)
         until = post->beat_due;
     if (until.ns == INT64_MAX)
-        pthread_cond_wait(&post->changed, &post->lock);
+        (void)post_wait(post, MONO_NEVER);
     else
         (void)post_wait(post, until);
 }
 
-void *post_log_run(void *state)
+void post_log_run(void *state)
 {
     struct post *post = state;
 
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     for (;;) {
         if (post->ask != NULL && post->first != NULL && !post->urgent && !post->ask->pressed)
             post->urgent = post->ask->pressed = true;
         if (do_next(post))
             continue;
-        if (post->closing)
+        if (post->group.closing)
             break;
         rest(post);
     }
     close_log(post);
     post->log_ended = true;
-    if (post->given_up)
-        left_threads_remove();
-    post_wake(post);
-    post_release(post);
-    return NULL;
+    pthread_mutex_unlock(&post->group.lock);
 }

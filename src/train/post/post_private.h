@@ -2,16 +2,15 @@
 #ifndef FLYBALL_TRAIN_POST_POST_PRIVATE_H
 #define FLYBALL_TRAIN_POST_POST_PRIVATE_H
 
-#include <pthread.h>
-
 #include "base/arena.h"
+#include "base/thread/thread_group.h"
 #include "train/post/post.h"
 
 /*
  * The inside of post.h: post.c is what the training calls, post_log.c the thread that talks to the log,
  * post_disk.c the thread that writes the spool, post_sync.c the one that waits for the disk; post_ask.c asks
- * what to run, and post_shared.c has what all of them need. `lock` guards every field here, except those
- * named as one thread's own. No thread holds the lock while it waits for the log or the disk.
+ * what to run, and post_shared.c has what all of them need. The group's lock guards every field here, except
+ * those named as one thread's own. No thread holds the lock while it waits for the log or the disk.
  */
 
 /* A letter, kept in memory as the line that the spool would have. */
@@ -51,12 +50,8 @@ struct post {
     double wait_s, answer_s;
     bool threaded;
 
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* signalled at every change */
-    unsigned holders;       /* threads that use this; the last one to leave frees it */
-    bool begun, unable;     /* the threads have begun; none could be started */
-    bool closing;           /* no more letters will come */
-    bool given_up;          /* nobody waits for the threads any more */
+    struct thread_group group; /* `closing`: no more letters will come */
+    bool begun, unable;        /* the threads have begun; none could be started */
     bool log_ended, disk_ended;
     int news; /* an eventfd; -1: none */
 
@@ -106,23 +101,18 @@ struct post {
     char sync_text[FLY_ERROR_TEXT_MAX];
 };
 
-/* Starts a thread. */
-bool post_start(struct post *post, void *(*run)(void *));
-
 /* Starts the threads. False when there can be none, and nobody talks to the log. */
 bool post_begin(struct post *post);
 /* Waits until something changes or that moment comes; false when it has come. */
 bool post_wait(struct post *post, struct mono_time until);
 /* Wakes all that wait. */
 void post_wake(struct post *post);
-/* Lets go of the post. Call it with the lock held; it unlocks. */
-void post_release(struct post *post);
 void post_free_ask(struct post_ask *ask);
 
 /* The threads. */
-void *post_log_run(void *state);
-void *post_disk_run(void *state);
-void *post_sync_run(void *state);
+void post_log_run(void *state);
+void post_disk_run(void *state);
+void post_sync_run(void *state);
 
 /* What the threads would do now, for a post without threads. */
 void post_log_turn(struct post *post);

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#include "base/thread/left_threads.h"
-
 /* How long after a failure lines are written to a new file and synced again. */
 static const double again_s = 30.0;
 
@@ -21,7 +19,7 @@ static struct mono_time now_of(const struct post *post)
 /* Whether no more letters will be written. */
 static bool is_last(const struct post *post)
 {
-    return post->keep_all || (!post->threaded && post->closing);
+    return post->keep_all || (!post->threaded && post->group.closing);
 }
 
 bool post_is_synced(const struct post *post)
@@ -36,8 +34,8 @@ void post_note_written(struct post *post)
     post->written++;
     post->unsynced_spool = post->spool;
     /* Without that thread, the one that writes does its work too. */
-    if (post->threaded && !post->sync_runs && !post->given_up)
-        post->sync_runs = post_start(post, post_sync_run);
+    if (post->threaded && !post->sync_runs && !post->group.left)
+        post->sync_runs = thread_group_start(&post->group, post_sync_run, post);
 }
 
 void post_note_cleared(struct post *post)
@@ -67,9 +65,9 @@ static void sync_now(struct post *post)
     struct fly_error error = {.text = ""};
     int code;
 
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&post->group.lock);
     code = spool_sync(&spool, &error);
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     if (code < 0 && post->synced < written) {
         note_failure(post, &error);
     } else if (post->synced < written) {
@@ -91,24 +89,20 @@ void post_sync_turn(struct post *post)
         sync_now(post);
 }
 
-void *post_sync_run(void *state)
+void post_sync_run(void *state)
 {
     struct post *post = state;
 
-    pthread_mutex_lock(&post->lock);
+    pthread_mutex_lock(&post->group.lock);
     for (;;) {
         post_sync_turn(post);
         if (post->disk_ended && post_is_synced(post))
             break;
         if (post_is_synced(post))
-            pthread_cond_wait(&post->changed, &post->lock);
+            (void)post_wait(post, MONO_NEVER);
         else
             (void)post_wait(post, post->sync_due);
     }
     post->sync_ended = true;
-    if (post->given_up)
-        left_threads_remove();
-    post_wake(post);
-    post_release(post);
-    return NULL;
+    pthread_mutex_unlock(&post->group.lock);
 }
