@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/http_curl.h"
+#include "base/wait.h"
 
 /* libcurl keeps the connections of a handle even when the handle is reset. */
 struct http_line {
@@ -274,7 +274,6 @@ static int result_of(void *multi)
 static int perform_until(void *easy, const atomic_bool *abandon)
 {
     enum { LOOK_MS = 50 };
-    const struct timespec pause = {.tv_nsec = 10000000};
     void *multi = http_curl.multi_init();
     int running = 1, ready_count, failure = multi == NULL || http_curl.multi_add(multi, easy) != 0;
 
@@ -285,7 +284,7 @@ static int perform_until(void *easy, const atomic_bool *abandon)
         failure = http_curl.multi_wait(multi, NULL, 0, LOOK_MS, &ready_count);
         /* While a name is looked up there may be no descriptor to wait for. */
         if (ready_count == 0)
-            nanosleep(&pause, NULL);
+            mono_sleep_s(0.01);
     }
     if (failure == 0)
         failure = running == 0 ? result_of(multi) : CURL_ABANDONED;
@@ -301,7 +300,6 @@ static int perform_until(void *easy, const atomic_bool *abandon)
 /* A server that closes early must not raise a signal; over TLS, libcurl leaves that to its caller. */
 static int perform(void *easy, const atomic_bool *abandon)
 {
-    const struct timespec at_once = {0};
     sigset_t pipe_signal, before, pending;
     int code;
 
@@ -311,7 +309,7 @@ static int perform(void *easy, const atomic_bool *abandon)
     pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
     code = abandon != NULL ? perform_until(easy, abandon) : http_curl.easy_perform(easy);
     if (!sigismember(&pending, SIGPIPE)) {
-        while (sigtimedwait(&pipe_signal, NULL, &at_once) < 0 && errno == EINTR) {
+        while (mono_signal(&pipe_signal, NULL, mono_now()) < 0 && errno == EINTR) {
         }
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);

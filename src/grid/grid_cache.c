@@ -9,13 +9,12 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/file/atomic_file.h"
 #include "base/file/user_directory.h"
+#include "base/wait.h"
 #include "grid/cache_text.h"
 
 enum { FILE_PATH_MAX = CACHE_PATH_MAX + CACHE_NAME_MAX + 16, PAUSE_NS = 20000000 };
@@ -146,7 +145,6 @@ int grid_cache_save(const struct grid_cache *cache, const struct cache_content *
 static int take_lock(const char *path, double wait_s, const atomic_bool *abandon, int *out_lock,
                      struct fly_error *out_error)
 {
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
     const struct mono_time start = mono_now();
     int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
@@ -165,7 +163,7 @@ static int take_lock(const char *path, double wait_s, const atomic_bool *abandon
                              "another process has held '%.300s' for more than %g s; see what it waits for",
                              path, wait_s);
         }
-        nanosleep(&pause, NULL);
+        mono_sleep_s(PAUSE_NS * 1e-9);
     }
     *out_lock = lock;
     return 0;

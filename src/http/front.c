@@ -16,7 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/wait.h"
 
 /* ---- messages ---- */
 
@@ -404,7 +404,8 @@ static void work(struct front *front)
     struct mono_time last = {INT64_MAX};
 
     while (!front->leaves || (front->calls != NULL && mono_now().ns < last.ns)) {
-        int count = epoll_wait(front->epoll, events, EVENTS_AT_ONCE, front->calls != NULL ? LOOK_MS : -1);
+        int count = mono_epoll(front->epoll, events, EVENTS_AT_ONCE,
+                               front->calls != NULL ? mono_after_s(mono_now(), LOOK_MS * 1e-3) : MONO_NEVER);
 
         for (int i = 0; i < count; i++)
             handle(front, &events[i]);

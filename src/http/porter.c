@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/wait.h"
 #include "http/fronts.h"
 #include "http/listener.h"
 
@@ -179,7 +179,8 @@ static void work(struct hall *hall)
     bool busy = false, paused = false;
 
     for (;;) {
-        int count = epoll_wait(hall->epoll, events, EVENTS_AT_ONCE, busy || paused ? FRONTS_LOOK_MS : -1);
+        int count = mono_epoll(hall->epoll, events, EVENTS_AT_ONCE,
+                               busy || paused ? mono_after_s(mono_now(), FRONTS_LOOK_MS * 1e-3) : MONO_NEVER);
 
         for (int i = 0; i < count; i++) {
             if (events[i].data.u32 < FRONT_DOORS_MAX)

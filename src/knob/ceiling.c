@@ -4,8 +4,8 @@
 
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/wait.h"
 
 enum { LOOK_NS = 10000000 };
 static const double patience_s = 0.5;
@@ -37,7 +37,6 @@ static int64_t contradiction(const struct device *device, enum quantity quantity
 bool ceiling_may_stand(const struct device *device, enum quantity quantity, int64_t ceiling_mhz,
                        int64_t *out_clock_mhz)
 {
-    const struct timespec pause = {.tv_nsec = LOOK_NS};
     struct mono_time end = mono_after_s(mono_now(), patience_s);
 
     for (;;) {
@@ -46,7 +45,7 @@ bool ceiling_may_stand(const struct device *device, enum quantity quantity, int6
             return true;
         if (mono_elapsed_s(mono_now(), end) <= 0)
             return false;
-        nanosleep(&pause, NULL);
+        mono_sleep_s(LOOK_NS * 1e-9);
     }
 }
 

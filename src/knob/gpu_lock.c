@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -52,7 +51,6 @@ struct holder {
  */
 static void read_holder(int lock, struct holder *out_holder)
 {
-    const struct timespec pause = {.tv_nsec = MILLISECOND_NS};
     char text[FILE_MAX] = "";
     ssize_t length = 0;
     const char *number;
@@ -61,7 +59,7 @@ static void read_holder(int lock, struct holder *out_holder)
 
     for (int i = 0; i < HOLDER_ATTEMPTS && length <= 0; i++) {
         if (i > 0)
-            nanosleep(&pause, NULL);
+            mono_sleep_s(1e-3);
         length = pread(lock, text, sizeof text - 2, 0);
     }
     end = strlen(text);
@@ -153,7 +151,6 @@ static bool is_soon_done(const struct holder *holder)
  */
 static int take(int lock, char text[GPU_LOCK_HOLDER_MAX])
 {
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
     struct holder holder;
 
     for (int attempt = 0;; attempt++) {
@@ -169,7 +166,7 @@ static int take(int lock, char text[GPU_LOCK_HOLDER_MAX])
             say_holder(lock, &holder, text);
             return cause;
         }
-        nanosleep(&pause, NULL);
+        mono_sleep_s(PAUSE_NS * 1e-9);
     }
 }
 

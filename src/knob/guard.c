@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/wait.h"
 #include "knob/fork_close.h"
 #include "knob/guard_private.h"
 
@@ -138,12 +138,11 @@ static bool wait_for(int socket, int patience_ms)
     struct pollfd wanted = {.fd = socket, .events = POLLIN};
 
     for (;;) {
-        double left_s = mono_elapsed_s(mono_now(), end);
-        int ready = poll(&wanted, 1, left_s > 0 ? (int)(left_s * 1e3) + 1 : 0);
+        int ready = mono_poll(&wanted, 1, end);
 
         if (ready >= 0 || errno != EINTR)
             return ready > 0;
-        if (left_s <= 0)
+        if (mono_now().ns >= end.ns)
             return false;
     }
 }

@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/wait.h"
 #include "knob/gpu_lock.h"
 #include "knob/guard.h"
 #include "knob/guard_private.h"
@@ -108,7 +107,6 @@ static void settle(struct guarding *guarding)
     bool stays = true;
 
     while (stays && mono_elapsed_s(mono_now(), end) > 0) {
-        struct timespec pause = {.tv_sec = (time_t)pause_s, .tv_nsec = (long)(fmod(pause_s, 1) * 1e9)};
         int taken[DEVICES_MAX] = {0};
 
         stays = false;
@@ -117,7 +115,7 @@ static void settle(struct guarding *guarding)
             stays = stays || taken[i] != OTHERS;
         }
         if (stays)
-            nanosleep(&pause, NULL);
+            mono_sleep_s(pause_s);
         pause_s = fmin(pause_s * longer, last_pause_s);
         for (size_t i = 0; i < guarding->lock_count; i++) {
             if (taken[i] != OTHERS)

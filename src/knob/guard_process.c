@@ -9,12 +9,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/number.h"
+#include "base/wait.h"
 #include "knob/cgroup_leave.h"
 #include "knob/debt.h"
 #include "knob/guard.h"
@@ -195,7 +194,8 @@ static void attend(struct guarding *guarding)
     for (;;) {
         struct pollfd wanted[] = {{.fd = GUARD_SOCKET, .events = POLLIN},
                                   {.fd = guarding->session_fd, .events = POLLIN}};
-        int ready = poll(wanted, 2, guarding->session_fd >= 0 ? -1 : LOOK_MS);
+        int ready = mono_poll(
+            wanted, 2, guarding->session_fd >= 0 ? MONO_NEVER : mono_after_s(mono_now(), LOOK_MS * 1e-3));
 
         if (ready > 0 && wanted[0].revents != 0) {
             if (!take_message(guarding, true))
@@ -331,7 +331,6 @@ int guarding_begin(int argc, char **argv, struct guarding *out_guarding)
 
 void guarding_attend(struct guarding *guarding)
 {
-    const struct timespec pause = {.tv_nsec = TRY_NS};
     struct mono_time begin;
 
     attend(guarding);
@@ -341,7 +340,7 @@ void guarding_attend(struct guarding *guarding)
          i < TRIES && guarding->told_count > 0 &&
          mono_elapsed_s(begin, mono_now()) < (is_any_open(guarding) ? open_patience_s : patience_s);
          i++) {
-        nanosleep(&pause, NULL);
+        mono_sleep_s(TRY_NS * 1e-9);
         guarding_put_back(guarding, NULL);
     }
     let_go(guarding);

@@ -13,20 +13,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file/user_directory.h"
 #include "base/harmless.h"
+#include "base/wait.h"
 #include "meter/claim_sweep.h"
 
-enum {
-    LOCK_ATTEMPTS = 16,
-    ENTRY_PARTS = 5,
-    HOLDER_ATTEMPTS = 20,
-    SWEEP_ATTEMPTS = 3,
-    MILLISECOND_NS = 1000000
-};
+enum { LOCK_ATTEMPTS = 16, ENTRY_PARTS = 5, HOLDER_ATTEMPTS = 20, SWEEP_ATTEMPTS = 3 };
 
 /* Returned in place of a file descriptor. */
 enum { LOCK_HELD = -1, LOCK_FAILED = -2 };
@@ -214,12 +208,11 @@ static bool still_there(int lock, const char *path)
 /* Reads who holds the lock; a process that just took it may not have written that yet. */
 static void read_holder(int lock, struct claim *claim)
 {
-    const struct timespec pause = {.tv_nsec = MILLISECOND_NS};
     ssize_t length = 0;
 
     for (int attempt = 0; attempt < HOLDER_ATTEMPTS && length <= 0; attempt++) {
         if (attempt > 0)
-            nanosleep(&pause, NULL);
+            mono_sleep_s(1e-3);
         length = pread(lock, claim->by, sizeof claim->by - 1, 0);
     }
     claim->by[length > 0 ? length : 0] = '\0';
@@ -232,7 +225,6 @@ static void read_holder(int lock, struct claim *claim)
  */
 static int take_lock(const struct claims *claims, struct claim *claim)
 {
-    const struct timespec pause = {.tv_nsec = MILLISECOND_NS / 5};
     int patience = SWEEP_ATTEMPTS; /* for a sweep, which briefly locks the files that it finds free */
 
     for (int attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
@@ -245,7 +237,7 @@ static int take_lock(const struct claims *claims, struct claim *claim)
 
             if (held && patience-- > 0) {
                 close(lock);
-                nanosleep(&pause, NULL);
+                mono_sleep_s(2e-4);
                 attempt--;
                 continue;
             }

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/thread/exit_gate.h"
+#include "base/wait.h"
 #include "store/postgres_words.h"
 
 enum {
@@ -45,14 +46,12 @@ static void drop(struct postgres_link *link)
 static bool wait_for(const struct postgres_link *link, short events, struct mono_time deadline)
 {
     struct pollfd polled = {.fd = link->call.socket(link->connection), .events = events};
-    double left_s = mono_elapsed_s(mono_now(), deadline);
 
-    while (left_s > 0.0) {
-        int ready = poll(&polled, 1, (int)(left_s * 1e3) + 1);
+    while (mono_now().ns < deadline.ns) {
+        int ready = mono_poll(&polled, 1, deadline);
 
         if (ready > 0 || (ready < 0 && errno != EINTR))
             return true;
-        left_s = mono_elapsed_s(mono_now(), deadline);
     }
     return false;
 }
@@ -182,7 +181,7 @@ static int reconnect(struct postgres_link *link, struct fly_error *out_error)
         code = connect_once(link, out_error);
         if (code != FLY_EUNREACHABLE || mono_elapsed_s(mono_now(), deadline) <= 0.0)
             return code;
-        usleep(RECONNECT_PAUSE_US);
+        mono_sleep_s(1e-6 * RECONNECT_PAUSE_US);
     }
 }
 

@@ -2,7 +2,6 @@
 /* Opens a store's file with the settings that make a commit durable, and keeps its statements. */
 #include "store/sqlite_link.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/thread/fork_guard.h"
+#include "base/wait.h"
 #include "store/sqlite_schema.h"
 
 /* The pause between two tries for a lock. */
@@ -91,7 +91,7 @@ static int wait_for_lock(void *state, int tries)
     else if (mono_elapsed_s(link->waiting_since, mono_now()) >= link->wait_s)
         return 0;
     link->jitter = link->jitter * 1664525u + 1013904223u;
-    usleep(pause_us / 2 + (link->jitter >> 16) % (pause_us / 2));
+    mono_sleep_s(1e-6 * (pause_us / 2 + (link->jitter >> 16) % (pause_us / 2)));
     return 1;
 }
 
@@ -112,7 +112,7 @@ static int run_text(struct sqlite_link *link, const char *sql, int *out_number)
     do {
         code = sqlite3_exec(link->db, sql, out_number == NULL ? NULL : take_number, out_number, NULL);
         if (code == SQLITE_BUSY && mono_elapsed_s(since, mono_now()) < link->wait_s)
-            usleep(PAUSE_MAX_US / 2);
+            mono_sleep_s(1e-6 * PAUSE_MAX_US / 2);
         else
             break;
     } while (true);
@@ -218,7 +218,7 @@ static bool is_free(sqlite3_mutex *lock)
     while (sqlite3_mutex_try(lock) != SQLITE_OK) {
         if (mono_elapsed_s(since, mono_now()) > fork_patience_s)
             return false;
-        usleep(PAUSE_FIRST_US);
+        mono_sleep_s(1e-6 * PAUSE_FIRST_US);
     }
     sqlite3_mutex_leave(lock);
     return true;

@@ -13,8 +13,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/wait.h"
 
 enum { LOOK_MS = 20, PIECE = 1 << 14, NULL_MAJOR = 1, NULL_MINOR = 3 };
 
@@ -38,7 +39,7 @@ const char *patient_file_cause(int error)
 
 static void sleep_ms(long duration_ms)
 {
-    nanosleep(&(struct timespec){duration_ms / 1000, duration_ms % 1000 * 1000000}, NULL);
+    mono_sleep_s((double)duration_ms * 1e-3);
 }
 
 static int wait_for(int fd, short event)
@@ -47,7 +48,7 @@ static int wait_for(int fd, short event)
     int ready;
 
     do
-        ready = poll(&source, 1, PATIENT_SILENT_S * 1000);
+        ready = mono_poll(&source, 1, mono_after_s(mono_now(), PATIENT_SILENT_S));
     while (ready < 0 && errno == EINTR);
     if (ready == 0)
         errno = ETIME;

@@ -8,7 +8,6 @@
 #include <curses.h>
 #include <errno.h>
 #include <locale.h>
-#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/wait.h"
 #include "cli/kit/terminal.h"
 
 enum { CELL_BYTES = 256 };
@@ -77,13 +77,12 @@ static enum answer wait_until(const struct screen *screen, struct mono_time when
                                {.fd = screen->signals, .events = POLLIN}};
 
     for (;;) {
-        double left_s = mono_elapsed_s(mono_now(), when);
         enum answer answer = ANSWER_NONE;
         int ready;
 
-        if (left_s <= 0)
+        if (mono_now().ns >= when.ns)
             return ANSWER_READ;
-        ready = poll(sources, sizeof sources / sizeof sources[0], (int)ceil(fmin(left_s, 60) * 1e3));
+        ready = mono_poll(sources, sizeof sources / sizeof sources[0], when);
         if (ready < 0 && errno != EINTR)
             return ANSWER_END;
         if (ready > 0 && (sources[0].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0)

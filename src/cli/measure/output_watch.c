@@ -8,17 +8,15 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/wait.h"
 
 enum { PIECE_MAX = 1 << 16, PATH_BYTES_MAX = 64 };
 
@@ -374,14 +372,13 @@ void output_watch_tend(struct output_watch *watch)
 
 static void drain(struct output_stream *stream)
 {
-    const struct timespec pause = {.tv_nsec = 1000000};
     struct mono_time end = mono_after_s(mono_now(), drain_s);
     struct mono_time quiet = mono_after_s(mono_now(), stream->terminal ? terminal_s : 0.0);
 
     while (mono_elapsed_s(mono_now(), end) > 0 &&
            (is_waiting(stream) || mono_elapsed_s(mono_now(), quiet) > 0)) {
         tend(stream);
-        nanosleep(&pause, NULL);
+        mono_sleep_s(1e-3);
     }
 }
 

@@ -13,15 +13,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/wait.h"
 #include "cli/program/inherited.h"
 
-enum {
-    STATUS_NOT_EXECUTABLE = 126,
-    STATUS_NOT_FOUND = 127,
-    STATUS_SIGNAL = 128,
-    VARIABLE_MAX = 1 << 15,
-    NS_PER_S = 1000000000
-};
+enum { STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128, VARIABLE_MAX = 1 << 15 };
 
 /* A timer of 0 would never fire. */
 static const double guard_least_s = 0.01;
@@ -87,12 +82,12 @@ static void wait_at(int fd, double patience_s)
 {
     struct pollfd source = {.fd = fd, .events = POLLIN};
     struct mono_time end = mono_after_s(mono_now(), patience_s);
-    double left_s = patience_s;
+    int ready = 0;
 
-    while (left_s > 0 && poll(&source, 1, (int)(fmin(left_s, 3600) * 1e3) + 1) <= 0)
-        left_s = mono_elapsed_s(mono_now(), end);
+    while (ready <= 0 && mono_now().ns < end.ns)
+        ready = mono_poll(&source, 1, end);
     /* Nothing came in time, so it reads no more. */
-    if (left_s <= 0)
+    if (ready <= 0)
         fcntl(fd, F_SETFL, O_NONBLOCK);
 }
 
@@ -237,11 +232,10 @@ static void pass_on(struct child *child, int signal, const siginfo_t *info)
 /* Passes on signals that are pending now; safe in a signal handler. */
 static void pass_pending(struct child *child)
 {
-    const struct timespec at_once = {0};
     siginfo_t info;
     int number;
 
-    while ((number = sigtimedwait(&child->waited, &info, &at_once)) > 0) {
+    while ((number = mono_signal(&child->waited, &info, mono_now())) > 0) {
         if (number != SIGCHLD)
             pass_on(child, number, &info);
     }
@@ -340,17 +334,15 @@ static void stop_too(struct child *child)
 bool child_wait_until(struct child *child, struct mono_time when)
 {
     for (;;) {
-        int64_t left_ns = when.ns - mono_now().ns;
-        struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
         siginfo_t info;
         int signal;
 
         if (child_ended(child))
             return true;
-        if (left_ns <= 0)
+        if (mono_now().ns >= when.ns)
             return false;
         stop_too(child);
-        signal = sigtimedwait(&child->waited, &info, &left);
+        signal = mono_signal(&child->waited, &info, when);
         if (signal > 0 && signal != SIGCHLD)
             pass_on(child, signal, &info);
     }
@@ -368,7 +360,7 @@ bool child_wait_input(struct child *child, int fd, struct mono_time when)
     if (child_ended(child))
         return true;
     sources[1].fd = child->signals;
-    (void)poll(sources, sizeof sources / sizeof sources[0], (int)(fmin(fmax(left_s, 0), 3600) * 1e3));
+    (void)mono_poll(sources, sizeof sources / sizeof sources[0], when);
     pass_pending(child);
     if (child_ended(child))
         return true;

@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <time.h>
 
-enum { NS_PER_S = 1000000000 };
+#include "base/wait.h"
+
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 
 void stop_signals_hold(struct stop_signals *stop)
@@ -41,19 +41,14 @@ bool stop_signals_take_reload(struct stop_signals *stop)
 bool stop_signals_wait(struct stop_signals *stop, struct mono_time when)
 {
     while (!stop->stopped) {
-        int64_t left_ns = when.ns - mono_now().ns;
-        struct timespec left = {0};
-        int number;
+        int number = mono_signal(&stop->held, NULL, when);
 
-        if (left_ns > 0)
-            left = (struct timespec){.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
-        number = sigtimedwait(&stop->held, NULL, &left);
         if (number == SIGHUP && stop->reloads) {
             stop->reloaded = true;
             break;
         }
         stop->stopped = number > 0;
-        if (number < 0 && errno == EAGAIN && left_ns <= 0)
+        if (number < 0 && errno == EAGAIN && mono_now().ns >= when.ns)
             break;
     }
     return stop->stopped;

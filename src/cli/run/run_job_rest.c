@@ -4,18 +4,17 @@
  * another parent, session and group, and still uses the GPU. This process is the subreaper of
  * what it starts, so such a process becomes its child when the parent ends.
  */
-#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "base/wait.h"
 
 #include "cli/run/run_job.h"
 
 enum { ROUNDS_MAX = 100 };
 
-static const struct timespec between_looks = {.tv_nsec = 30000000};
+static const double between_looks_s = 0.03;
 
 void run_job_adopt(void)
 {
@@ -56,7 +55,7 @@ void run_job_reap(const struct run_job *job)
 /* Somebody asked this process to end: it does not wait for what is left, and begins no other try. */
 static bool is_hurried(const struct run_job *job)
 {
-    int signal = sigtimedwait(&job->child->waited, NULL, &between_looks);
+    int signal = mono_signal(&job->child->waited, NULL, mono_after_s(mono_now(), between_looks_s));
     bool ends = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
 
     if (ends)
@@ -85,7 +84,7 @@ void run_job_end_rest(struct run_job *job)
     /* They may still be starting others. */
     for (int i = 0; i < ROUNDS_MAX && any_left(job); i++) {
         process_tree_signal(&job->tree, SIGKILL);
-        nanosleep(&between_looks, NULL);
+        mono_sleep_s(between_looks_s);
     }
     run_job_reap(job);
 }

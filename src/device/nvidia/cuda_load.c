@@ -17,11 +17,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "base/wait.h"
 #include "device/nvidia/cuda_driver.h"
 
 enum { START_MAX_MS = 30000, STOP_MAX_MS = 3000, WAIT_STEP_MS = 5, READ_END = 0, WRITE_END = 1 };
@@ -121,19 +120,15 @@ static bool receive(const struct cuda_load *load, int timeout_ms, struct fly_err
     struct mono_time end = mono_after_s(mono_now(), timeout_ms / 1e3);
     int ready;
 
-    do {
-        double left_s = mono_elapsed_s(mono_now(), end);
-
-        ready = poll(&messages, 1, left_s > 0.0 ? (int)(left_s * 1e3) + 1 : 0);
-    } while (ready < 0 && errno == EINTR);
+    do
+        ready = mono_poll(&messages, 1, end);
+    while (ready < 0 && errno == EINTR);
     return ready > 0 && read(load->messages, out_message, sizeof *out_message) == sizeof *out_message;
 }
 
 /* Waits until the child has ended; false if it does not in time. */
 static bool wait_end(pid_t child, int timeout_ms, int *out_status)
 {
-    struct timespec step = {.tv_nsec = WAIT_STEP_MS * 1000000L};
-
     for (int waited_ms = 0;; waited_ms += WAIT_STEP_MS) {
         pid_t ended = waitpid(child, out_status, WNOHANG);
 
@@ -141,7 +136,7 @@ static bool wait_end(pid_t child, int timeout_ms, int *out_status)
             return true;
         if (waited_ms >= timeout_ms)
             return false;
-        nanosleep(&step, NULL);
+        mono_sleep_s(WAIT_STEP_MS * 1e-3);
     }
 }
 

@@ -2,14 +2,12 @@
 /* Sends requests to a service until they are answered. */
 #include "job/remote/remote_ask.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/thread/fork_guard.h"
+#include "base/wait.h"
 #include "job/remote/remote_credentials.h"
 
 enum { TRIES_MAX = 20, UNAUTHORISED = 401, FORBIDDEN = 403 };
@@ -123,15 +121,6 @@ static int ask_once(struct job_remote *remote, const struct remote_call *call,
 
 /* ---- until it is answered ---- */
 
-static void rest(double duration_s)
-{
-    struct timespec left = {.tv_sec = (time_t)duration_s,
-                            .tv_nsec = (long)((duration_s - floor(duration_s)) * 1e9)};
-
-    while (nanosleep(&left, &left) < 0 && errno == EINTR) {
-    }
-}
-
 static int unsure(const struct job_remote *remote, struct fly_error *out_error)
 {
     char why[FLY_ERROR_TEXT_MAX] = "";
@@ -167,7 +156,7 @@ static int ask_until(struct job_remote *remote, const struct remote_call *call,
         left_s = remote->wait_s - mono_elapsed_s(start, mono_now());
         if (tries == TRIES_MAX || wait_s > left_s)
             return lost && changes ? unsure(remote, out_error) : code;
-        rest(wait_s);
+        mono_sleep_s(wait_s);
         pause_s = fmin(2.0 * pause_s, pause_most_s);
     }
     *out_repeated = lost;

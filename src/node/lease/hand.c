@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread of a GPU: waits for work, does it, and looks after what it has turned. */
-#include <errno.h>
 #include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/wait.h"
 
 #include "node/lease/leases_private.h"
 
@@ -60,17 +61,12 @@ static void end_call(struct hand *hand)
     pthread_mutex_unlock(&hand->leases->group.lock);
 }
 
-/* For how long there is nothing to do unless somebody wakes the hand; -1: for ever. */
-static int idle_ms(const struct hand *hand)
+/* Until when there is nothing to do unless somebody wakes the hand. */
+static struct mono_time idle_until(const struct hand *hand)
 {
-    double left_s;
-
-    if (hand->knob != NULL)
-        return LOOK_MS;
-    if (hand->repaired)
-        return SWEEP_MS;
-    left_s = mono_elapsed_s(mono_now(), hand->repair_after);
-    return left_s > 0 ? (int)(left_s * 1e3) + 1 : 0;
+    if (hand->knob == NULL && !hand->repaired)
+        return hand->repair_after;
+    return mono_after_s(mono_now(), 1e-3 * (hand->knob != NULL ? LOOK_MS : SWEEP_MS));
 }
 
 /*
@@ -82,7 +78,7 @@ static bool wait_for_work(struct hand *hand)
     struct pollfd wanted[] = {{.fd = hand->wake, .events = POLLIN},
                               {.fd = hand->knob != NULL ? knob_watch_fd(hand->knob) : -1, .events = POLLIN}};
     uint64_t count;
-    int ready = poll(wanted, 2, idle_ms(hand));
+    int ready = mono_poll(wanted, 2, idle_until(hand));
 
     if (ready > 0 && wanted[0].revents != 0)
         (void)!read(hand->wake, &count, sizeof count);
