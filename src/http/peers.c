@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/thread/quiet_thread.h"
+#include "base/thread/pool.h"
 
 /* One connection. */
 struct guest {
@@ -29,9 +29,8 @@ struct peers {
     unsigned door_count, next_probe;
     pthread_mutex_t lock; /* of the list */
     struct guest *first;
-    int bell; /* ends the thread */
-    pthread_t thread;
-    bool runs;
+    int bell;         /* ends the thread */
+    struct pool pool; /* of its thread */
 };
 
 /* ---- the list ---- */
@@ -237,9 +236,9 @@ int peers_add(struct peers *peers, int *fd, bool inherited, void *door, struct f
 
 int peers_start(struct peers *peers, struct fly_error *out_error)
 {
-    peers->runs = quiet_thread_start(&peers->thread, run, peers);
-    return peers->runs ? 0
-                       : error_set(out_error, FLY_ENOMEM, "cannot start the thread that gets connections");
+    if (pool_add(&peers->pool, 0, run, peers) == 0)
+        return 0;
+    return error_set(out_error, FLY_ENOMEM, "cannot start the thread that gets connections");
 }
 
 /* The question is sent before anybody reads it, so that it fits. */
@@ -271,12 +270,11 @@ void peers_stop(struct peers *peers)
 {
     const struct porter_order stop = {.what = PORTER_STOP};
 
-    if (!peers->runs)
+    if (peers->pool.count == 0)
         return;
     order(peers, &stop, -1, false);
     eventfd_write(peers->bell, 1);
-    pthread_join(peers->thread, NULL);
-    peers->runs = false;
+    pool_join(&peers->pool);
     /* Who is introduced from here on is refused. */
     shutdown(peers->options.porter->intake, SHUT_RDWR);
 }

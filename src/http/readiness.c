@@ -132,14 +132,8 @@ static void own_is_done(struct task *task)
 
 int readiness_start(struct readiness *readiness, struct fly_error *out_error)
 {
-    pthread_attr_t attributes;
-    int failed;
+    int failed = pool_add(&readiness->pool, STACK_BYTES, look_after, readiness);
 
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    failed = pthread_create(&readiness->thread, &attributes, look_after, readiness);
-    pthread_attr_destroy(&attributes);
-    readiness->runs = failed == 0;
     return failed == 0 ? 0 : error_set(out_error, FLY_ENOMEM, "cannot start a thread: %s", strerror(failed));
 }
 
@@ -193,9 +187,7 @@ void readiness_tick(struct readiness *readiness, struct mono_time now)
 void readiness_stop(struct readiness *readiness)
 {
     task_line_close(&readiness->line);
-    if (readiness->runs)
-        pthread_join(readiness->thread, NULL);
-    readiness->runs = false;
+    pool_join(&readiness->pool);
 }
 
 void readiness_deinit(struct readiness *readiness)

@@ -2,12 +2,12 @@
 #ifndef FLYBALL_HTTP_READINESS_H
 #define FLYBALL_HTTP_READINESS_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #include <flyball/error.h>
 
+#include "base/thread/pool.h"
 #include "http/task.h"
 #include "http/troubles.h"
 
@@ -55,8 +55,7 @@ struct readiness {
     atomic_bool own_waits, doubted;
     struct mono_time next;         /* time of the next check that nobody asks for */
     atomic_int_least64_t began_ns; /* when the check that is under way began; 0: none is */
-    pthread_t thread;
-    bool runs;
+    struct pool pool;              /* of its thread */
 };
 
 /* Borrows the troubles. */

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "base/thread/quiet_thread.h"
+#include "base/thread/pool.h"
 #include "base/wait.h"
 
 enum {
@@ -126,18 +126,16 @@ static void *run(void *data)
 
 bool sampler_start(struct sampler *sampler)
 {
-    sampler->started = quiet_thread_start(&sampler->thread, run, sampler);
-    return sampler->started;
+    return pool_add(&sampler->pool, 0, run, sampler) == 0;
 }
 
 void sampler_stop(struct sampler *sampler)
 {
-    if (!sampler->started)
+    if (sampler->pool.count == 0)
         return;
     pthread_mutex_lock(&sampler->lock);
     sampler->stopping = true;
     pthread_cond_signal(&sampler->wake);
     pthread_mutex_unlock(&sampler->lock);
-    pthread_join(sampler->thread, NULL);
-    sampler->started = false;
+    pool_join(&sampler->pool);
 }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
+#include "base/thread/pool.h"
 #include "meter/account.h"
 #include "meter/timeline.h"
 
@@ -26,10 +27,10 @@ struct sampler {
     struct mono_time round; /* deadline of the next round */
     struct mono_time next;  /* deadline of it or of an extra reading; other threads read it only in virtual
                              * time */
-    pthread_t thread;
+    struct pool pool;       /* of its thread */
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool started, stopping;
+    bool stopping;
     _Atomic(struct timeline *) timelines; /* one for each account, to keep samples in; NULL: none is kept */
     _Atomic int64_t cpu_ns;
 };

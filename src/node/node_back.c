@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/node_back.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/thread/pool.h"
 #include "node/node_devices.h"
 #include "node/node_figures.h"
 #include "node/node_log.h"
@@ -16,8 +16,7 @@ struct back {
     struct daemon *daemon;
     struct node_devices devices;
     struct task_line line;
-    pthread_t workers[NODE_WORKERS_MAX];
-    size_t running;
+    struct pool workers;
     struct trouble audit_trouble;
 };
 
@@ -71,9 +70,7 @@ static void stop(void *self)
     struct back *back = self;
 
     task_line_close(&back->line);
-    for (size_t i = 0; i < back->running; i++)
-        pthread_join(back->workers[i], NULL);
-    back->running = 0;
+    pool_join(&back->workers);
 }
 
 static int look_at_audit(void *self, struct fly_error *out_error)
@@ -106,18 +103,12 @@ static int start(void *self, struct readiness *readiness, struct troubles *troub
 {
     struct back *back = self;
     size_t count = (size_t)config_integer(back->daemon->config, KEY_WORKERS);
-    pthread_attr_t attributes;
     int failed = 0;
 
     (void)troubles;
     add_audit(back, readiness);
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    for (size_t i = 0; i < count && failed == 0; i++) {
-        failed = pthread_create(&back->workers[i], &attributes, work, back);
-        back->running += failed == 0;
-    }
-    pthread_attr_destroy(&attributes);
+    for (size_t i = 0; i < count && failed == 0; i++)
+        failed = pool_add(&back->workers, STACK_BYTES, work, back);
     if (failed == 0)
         return 0;
     stop(back);

@@ -96,20 +96,14 @@ static void *work(void *data)
 
 static int start_threads(struct workers *workers, struct fly_error *out_error)
 {
-    pthread_attr_t attributes;
     int failed = 0;
 
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, WORKERS_STACK_BYTES);
     for (unsigned i = 0; i < workers->options.count && failed == 0; i++) {
         struct worker *worker = &workers->worker[i];
 
         worker->of = workers;
-        failed = pthread_create(&worker->thread, &attributes, work, worker);
-        if (failed == 0)
-            workers->running++;
+        failed = pool_add(&workers->pool, WORKERS_STACK_BYTES, work, worker);
     }
-    pthread_attr_destroy(&attributes);
     if (failed != 0)
         return error_set(out_error, FLY_ENOMEM, "cannot start %u threads: %s; give fewer with --workers",
                          workers->options.count, strerror(failed));
@@ -144,8 +138,7 @@ void workers_tick(struct workers *workers, struct mono_time now)
 void workers_stop(struct workers *workers)
 {
     task_line_close(&workers->line);
-    for (unsigned i = 0; i < workers->running; i++)
-        pthread_join(workers->worker[i].thread, NULL);
+    pool_join(&workers->pool);
 }
 
 void workers_deinit(struct workers *workers)

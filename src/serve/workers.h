@@ -2,11 +2,11 @@
 #ifndef FLYBALL_SERVE_WORKERS_H
 #define FLYBALL_SERVE_WORKERS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 
 #include <flyball/error.h>
 
+#include "base/thread/pool.h"
 #include "http/task.h"
 #include "http/troubles.h"
 #include "serve/route_family.h"
@@ -31,7 +31,6 @@ struct workers_options {
 
 struct worker {
     struct workers *of;
-    pthread_t thread;
     struct jobs jobs;
 };
 
@@ -39,7 +38,7 @@ struct workers {
     struct workers_options options;
     struct task_line line; /* tasks for the families of routes */
     struct worker worker[WORKERS_MAX];
-    unsigned running;
+    struct pool pool;
 };
 
 /* Starts the threads. */

@@ -2,9 +2,9 @@
 #include "sim/crew.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include "base/clock.h"
+#include "base/thread/pool.h"
 #include "base/wait.h"
 
 static const double progress_s = 0.1;
@@ -114,24 +114,17 @@ static void *work(void *context)
     return NULL;
 }
 
-/* Starts up to plan->threads workers that block all signals except those of faults. Returns how many run. */
-static unsigned start_workers(struct crew *crew, pthread_t *threads)
+/* Starts up to plan->threads workers. Returns how many run. */
+static size_t start_workers(struct crew *crew, struct pool *pool)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-    sigset_t blocked, before;
-    unsigned count = 0;
+    size_t count;
 
-    sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
-        sigdelset(&blocked, faults[i]);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     pthread_mutex_lock(&crew->lock);
-    while (count < crew->plan->threads && count < crew->plan->units &&
-           pthread_create(&threads[count], NULL, work, crew) == 0)
-        count++;
-    crew->working = count;
+    while (pool->count < crew->plan->threads && pool->count < crew->plan->units &&
+           pool_add(pool, 0, work, crew) == 0)
+        ;
+    count = crew->working = (unsigned)pool->count;
     pthread_mutex_unlock(&crew->lock);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return count;
 }
 
@@ -163,8 +156,7 @@ static int discard(void *context, const char *bytes, size_t count, struct fly_er
 int crew_run(const struct crew_plan *plan, struct fly_error *out_error)
 {
     struct crew crew = {.plan = plan, .alone = plan->threads == 0, .told = mono_now()};
-    pthread_t threads[CREW_THREADS_MAX];
-    unsigned count;
+    struct pool pool = {.count = 0};
 
     if (plan->threads > CREW_THREADS_MAX)
         return error_set(out_error, FLY_ELIMIT, "%u threads; expected 1 to %d", plan->threads,
@@ -172,15 +164,13 @@ int crew_run(const struct crew_plan *plan, struct fly_error *out_error)
     ordered_output_init(&crew.output, plan->sink != NULL ? plan->sink : discard, plan->sink_context);
     pthread_mutex_init(&crew.lock, NULL);
     mono_cond_init(&crew.changed);
-    count = start_workers(&crew, threads);
-    if (count == 0) {
+    if (start_workers(&crew, &pool) == 0) {
         crew.alone = true;
         crew.working = 1;
         work(&crew);
     }
     wait_workers(&crew);
-    for (unsigned i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
+    pool_join(&pool);
     pthread_cond_destroy(&crew.changed);
     pthread_mutex_destroy(&crew.lock);
     ordered_output_deinit(&crew.output);

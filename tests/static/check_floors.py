@@ -38,6 +38,13 @@ WALKS_JSON = [
     "src/serve/v1_document.c",
     "src/serve/zeus_body.c",
 ]
+# A wait with an end that is none of base/wait.h; a poll(2) that looks at once or waits for ever is no such wait.
+WAITS_BY_HAND = re.compile(
+    r"\b(nanosleep|clock_nanosleep|usleep|sleep|pthread_cond_(timed|clock)wait|sem_timedwait|p?select|ppoll|epoll_p?wait"
+    r"|sigtimedwait)\(|(?<![\w>.])poll\((?![^()]*(\([^()]*\)[^()]*)*, (0|-1)\))")
+WAITS = ["src/base/clock.c", "src/base/wait.c"]
+# A thread is of a pool or of a thread group.
+THREADS_BY_HAND = re.compile(r"\bpthread_(create|join|detach)\(")
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 
 
@@ -200,6 +207,17 @@ def json_faults(root):
             yield f"{path}: no longer does; take it out of WALKS_JSON"
 
 
+def wait_faults(root):
+    for path in walk(root, ["src"]):
+        if not path.endswith(".c") or path in WAITS:
+            continue
+        for number, line in enumerate(read(root, path), 1):
+            if WAITS_BY_HAND.search(line) and not line.lstrip().startswith(("*", "/*")):
+                yield f"{path}:{number}: waits by hand; base/wait.h has the waits"
+            if THREADS_BY_HAND.search(line) and not path.startswith("src/base/thread/"):
+                yield f"{path}:{number}: a thread by hand; begin it with base/thread/pool.h or thread_group.h"
+
+
 RULES = [
     ("includes point down", include_faults),
     ("private headers stay in their room", private_faults),
@@ -209,6 +227,7 @@ RULES = [
     ("file names are unique", name_faults),
     (f"no file is longer than {LINES_MAX} lines", length_faults),
     ("JSON is read and written by shapes", json_faults),
+    ("waits and threads are of base", wait_faults),
 ]
 
 # A file and the one rule it breaks (None: it is right).
@@ -242,6 +261,10 @@ MADE_UP = [
     ("src/sim/made_up.c", SOURCE.format('int x = json_object_get(json, "x");'), json_faults),
     ("src/shapes/made_up.c", SOURCE.format('int x = json_object_get(json, "x");'), None),
     ("src/sim/made_up.c", SOURCE.format("int x = json_object_size(json);"), None),
+    ("src/knob/made_up.c", SOURCE.format("    nanosleep(&pause, NULL);"), wait_faults),
+    ("src/node/made_up.c", SOURCE.format("    ready = poll(&source, 1, most_ms);"), wait_faults),
+    ("src/serve/made_up.c", SOURCE.format("    pthread_join(thread, NULL);"), wait_faults),
+    ("src/node/made_up.c", SOURCE.format("    ready = poll(sources, sizeof sources / sizeof(sources)[0], 0);"), None),
     ("src/sim/made_up.c", SOURCE.format('#include "base/made_up.h"\n#include <flyball/cost.h>'), None),
     ("src/cli/run/made_up.c", SOURCE.format('#include "cli/kit/made_up.h"\n#include <flyball/flyball.h>'), None),
     ("src/base/made_up.c", SOURCE.format('#include "base/made_up_private.h"'), None),

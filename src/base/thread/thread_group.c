@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/thread/fork_guard.h"
-#include "base/thread/quiet_thread.h"
+#include "base/thread/pool.h"
 
 static atomic_int left_behind;
 
@@ -60,7 +60,7 @@ bool thread_group_start(struct thread_group *group, void (*run)(void *state), vo
     if (start == NULL)
         return false;
     *start = (struct start){group, run, state};
-    if (!quiet_thread_start(&started, thread, start)) {
+    if (quiet_thread_start(&started, 0, thread, start) != 0) {
         free(start);
         return false;
     }

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/thread/pool.h"
 
 enum { STACK_BYTES = 256 * 1024 };
 
 struct line {
     struct public_later *later;
-    pthread_t thread;
     bool has_thread, busy;
     struct public_command *commands; /* a ring, made with the thread */
     size_t first, count;
@@ -22,6 +22,7 @@ struct public_later {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* broadcast on each change that somebody waits for */
     bool closing;
+    struct pool pool; /* of the lines' threads */
     struct line lines[LEASE_GPUS_MAX];
 };
 
@@ -72,7 +73,6 @@ static void *work(void *state)
 /* Under the lock. */
 static int start(struct public_later *later, struct line *line, struct fly_error *out_error)
 {
-    pthread_attr_t attributes;
     int failed;
 
     if (line->commands == NULL)
@@ -80,10 +80,7 @@ static int start(struct public_later *later, struct line *line, struct fly_error
     if (line->commands == NULL)
         return error_no_memory(out_error);
     line->later = later;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    failed = pthread_create(&line->thread, &attributes, work, line);
-    pthread_attr_destroy(&attributes);
+    failed = pool_add(&later->pool, STACK_BYTES, work, line);
     if (failed != 0)
         return error_set(out_error, FLY_ENOMEM, "cannot start a thread: %s; send block=true",
                          strerror(failed));
@@ -129,11 +126,9 @@ void public_later_free(struct public_later *later)
     later->closing = true;
     pthread_cond_broadcast(&later->changed);
     pthread_mutex_unlock(&later->lock);
-    for (size_t i = 0; i < LEASE_GPUS_MAX; i++) {
-        if (later->lines[i].has_thread)
-            pthread_join(later->lines[i].thread, NULL);
+    pool_join(&later->pool);
+    for (size_t i = 0; i < LEASE_GPUS_MAX; i++)
         free(later->lines[i].commands);
-    }
     pthread_cond_destroy(&later->changed);
     pthread_mutex_destroy(&later->lock);
     free(later);

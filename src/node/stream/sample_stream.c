@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/thread/quiet_thread.h"
+#include "base/thread/pool.h"
 #include "base/wait.h"
 
 enum { BATCH = 64, PENDING_MAX = 1 << 20, AT_ONCE = 32 };
@@ -17,7 +17,7 @@ static const double pause_s = 0.002; /* after so many at once */
 struct sample_streams {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    pthread_t thread;
+    struct pool pool; /* of its thread */
     bool news, closing;
     struct sample_stream *first, *next; /* next: to be woken; NULL: all were */
 };
@@ -84,7 +84,7 @@ int sample_streams_new(struct sample_streams **out_streams, struct fly_error *ou
         return error_no_memory(out_error);
     pthread_mutex_init(&streams->lock, NULL);
     mono_cond_init(&streams->changed);
-    if (!quiet_thread_start(&streams->thread, wake_all, streams)) {
+    if (pool_add(&streams->pool, 0, wake_all, streams) != 0) {
         streams_deinit(streams);
         return error_set(out_error, FLY_ENOMEM, "cannot start the thread that wakes streams");
     }
@@ -100,7 +100,7 @@ void sample_streams_free(struct sample_streams *streams)
     streams->closing = true;
     pthread_cond_broadcast(&streams->changed);
     pthread_mutex_unlock(&streams->lock);
-    pthread_join(streams->thread, NULL);
+    pool_join(&streams->pool);
     streams_deinit(streams);
 }
 

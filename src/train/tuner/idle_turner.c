@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/thread/fork_guard.h"
-#include "base/thread/quiet_thread.h"
+#include "base/thread/pool.h"
 #include "base/wait.h"
 
 /* The usual patience. */
@@ -121,7 +121,7 @@ static void begin(struct idle_turner *idle)
 {
     if (!idle->threaded && !idle->ending && !idle->options.threadless && idle->options.clock == &clock_real &&
         isfinite(idle->options.give_back_s))
-        idle->threaded = quiet_thread_start(&idle->thread, run, idle);
+        idle->threaded = pool_add(&idle->pool, 0, run, idle) == 0;
 }
 
 static int turn_again(struct idle_turner *idle, struct fly_error *out_error)
@@ -300,8 +300,7 @@ void idle_turner_end(struct idle_turner *idle)
     idle->ending = true;
     pthread_cond_broadcast(&idle->ends);
     pthread_mutex_unlock(&idle->lock);
-    if (idle->threaded)
-        pthread_join(idle->thread, NULL);
+    pool_join(&idle->pool);
     idle->threaded = false;
     pthread_cond_destroy(&idle->ends);
     pthread_mutex_destroy(&idle->lock);

@@ -8,6 +8,7 @@
 #include <flyball/tuner.h>
 
 #include "base/clock.h"
+#include "base/thread/pool.h"
 
 /*
  * Stands between a tuner or a session and its turners, and gives back what they set while the training makes
@@ -65,7 +66,7 @@ struct idle_turner {
     struct idle_side sides[IDLE_SIDES];
     size_t count;
     bool threaded, ending;
-    pthread_t thread;
+    struct pool pool; /* of its thread */
     pthread_mutex_t lock;
     pthread_cond_t ends;
     atomic_bool idle;
