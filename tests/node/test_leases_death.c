@@ -301,6 +301,9 @@ static void leave_session(int64_t limit_mw, int64_t previous_mw)
     if (dead == 0)
         _exit(0);
     waitpid(dead, NULL, 0);
+    /* Who has put a limit back removes the entry after that, and would remove this one. */
+    while (journal_exists(scene.machine.locks, JOURNAL_TURNED, first_uuid()))
+        usleep(2000);
     journal_begin(first_uuid(), "flyball run --tune", &entry);
     entry.pid = dead;
     entry.turns[entry.turn_count++] = (struct turn){.quantity = QUANTITY_POWER_LIMIT,

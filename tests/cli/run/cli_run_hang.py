@@ -162,7 +162,8 @@ def test_hangs_from_the_start():
             slices = [line["slice"] for line in map(json.loads, account.read_text().splitlines()) if "slice" in line]
             counted_j = sum(device["energy_j"] for device in run.document["devices"] if device["kind"] == "GPU")
             tap.equal(abs(sum(piece["gpu_j"] for piece in slices) - counted_j) < 0.05 * counted_j, True, (slices, counted_j))
-            tap.equal((said["recurrence"], said["tries"][0]["trial"], said["kept_reports"]), (None, None, EPOCHS + 1), run.talk)
+            # The trainer goes on until it is told that the target is reached, so there may be more epochs.
+            tap.equal((said["recurrence"], said["tries"][0]["trial"], said["kept_reports"] > EPOCHS), (None, None, True), run.talk)
             tap.contains(run.talk, "no answer within 5 s")
             front.hangs = False
             (row,) = job("history", "--store", f"unix:{path}")
