@@ -21,10 +21,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/harmless.h"
 #include "base/number.h"
+#include "base/wait.h"
 #include "knob/guard.h"
 #include "knob/guard_private.h"
 
@@ -131,11 +131,11 @@ static bool attend(struct running *running, double time_s)
     while (!has_ended(running)) {
         struct pollfd wanted[] = {{.fd = running->process, .events = POLLIN},
                                   {.fd = running->output, .events = POLLIN}};
-        double left_s = mono_elapsed_s(mono_now(), until);
+        struct mono_time look = mono_after_s(mono_now(), LOOK_MS * 1e-3);
 
-        if (left_s <= 0)
+        if (mono_now().ns >= until.ns)
             return false;
-        poll(wanted, 2, running->process < 0 || left_s * 1e3 < LOOK_MS ? LOOK_MS : (int)(left_s * 1e3));
+        (void)mono_poll(wanted, 2, running->process < 0 || until.ns < look.ns ? look : until);
         take_output(running);
     }
     take_output(running);
