@@ -5,7 +5,7 @@
 
 #include "fuzz.h"
 #include "http/target.h"
-#include "node/public/public_query.h"
+#include "compat/zeus/node/public_query.h"
 
 enum { TEXT_MAX = 10000 };
 

@@ -12,7 +12,8 @@
 #include "fuzz.h"
 #include "job/core/definition.h"
 #include "serve/route_family.h"
-#include "serve/zeus_job.h"
+#include "compat/zeus/serve/serve_zeus.h"
+#include "compat/zeus/serve/zeus_job.h"
 
 enum { HEAD_MAX = 512, ANSWER_MAX = 1 << 20 };
 

@@ -8,7 +8,7 @@
 #include "node/lease/leases.h"
 #include "node/node_config.h"
 #include "node/own_energy.h"
-#include "node/public/node_public.h"
+#include "compat/zeus/node/node_public.h"
 #include "node/share/share.h"
 #include "node/stream/sample_stream.h"
 #include "node/v1/node_v1.h"

@@ -146,6 +146,9 @@ struct batch_policy {
      */
     bool guarded;
 
+    /* It answers as a published service does, or chooses nothing: it is never guarded. */
+    bool unguarded;
+
     /*
      * Makes the state of one job in `arena`. Borrows `self` and `spec` for the lifetime of the state.
      * FLY_ENOMEM, or FLY_EUSAGE for parameters out of range.

@@ -10,11 +10,9 @@
 /* Begun anew, a policy's state takes new memory. */
 enum { BEGUN_ANEW_MAX = 100 };
 
-/* `zeus-server` answers clients of a published service exactly as that does. */
 static bool is_guarded(const struct batch_policy *policy, const struct policy_parameters *parameters)
 {
-    if (policy == &batch_policy_default || policy == &batch_policy_fixed ||
-        policy == &batch_policy_zeus_server || parameters->no_default)
+    if (policy->unguarded || parameters->no_default)
         return false;
     return parameters->guard == GUARD_ON || (parameters->guard == GUARD_OF_POLICY && policy->guarded);
 }

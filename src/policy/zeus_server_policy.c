@@ -421,6 +421,7 @@ const struct batch_policy batch_policy_zeus_server = {
     .version = 1,
     .weighs_with_batch_limit = true,
     .heeds_window = true,
+    .unguarded = true,
     .create = server_create,
     .fold = server_fold,
     .propose = server_propose,

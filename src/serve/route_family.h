@@ -27,7 +27,7 @@ struct serve_note {
  * requests.
  */
 struct serve_routes {
-    const char *name; /* "v1", "zeus" */
+    const char *name; /* for the service's figures */
 
     /*
      * Answers from `jobs`, whose handle only the caller uses meanwhile. Returns false if the path is
@@ -38,8 +38,7 @@ struct serve_routes {
                    struct serve_answer *out_answer, struct serve_note *out_note);
 };
 
-extern const struct serve_routes serve_v1;   /* the service's own interface */
-extern const struct serve_routes serve_zeus; /* the interface of the public batch-size server, at the root */
+extern const struct serve_routes serve_v1; /* the service's own interface */
 
 /*
  * Returns the text that the body may have for an error: usually the error's own. Clients must not

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "http/target.h"
-#include "node/public/public_query.h"
+#include "compat/zeus/node/public_query.h"
 #include "test.h"
 
 #define NEEDED (PUBLIC_BIT(PUBLIC_GPU_IDS) | PUBLIC_BIT(PUBLIC_BLOCK) | PUBLIC_BIT(PUBLIC_POWER_LIMIT_MW))

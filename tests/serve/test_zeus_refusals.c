@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "compat/zeus/serve/serve_zeus.h"
+
 static struct zeus_fixture fixture;
 
 /* A specification with one member in other words: text of JSON, or NULL for without it. */

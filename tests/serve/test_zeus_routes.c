@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "serve/zeus_job.h"
+#include "compat/zeus/serve/zeus_job.h"
 #include "test_data.h"
 
 enum { LINE_MAX_BYTES = 1 << 16 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "zeus_fixture.h"
 
+#include "compat/zeus/serve/serve_zeus.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -13,15 +13,17 @@
 #include "cli/options/store_option.h"
 #include "cli/program/stop_signals.h"
 #include "cli/serve/serve_commands.h"
+#include "compat/zeus/serve/serve_zeus.h"
 #include "http/announce.h"
 #include "http/process_metrics.h"
 #include "http/server.h"
 #include "http/traffic.h"
-#include "serve/families.h"
 #include "serve/metrics.h"
 #include "serve/service.h"
 
 static const double tick_s = 0.1;
+static const struct serve_routes *const own[] = {&serve_v1, NULL};
+static const struct serve_routes *const with_zeus[] = {&serve_v1, &serve_zeus, NULL};
 /* A front (http/front.h) has both ends of a connection. */
 enum { LINES_MAX = 16384, DESCRIPTORS_OF_A_WORKER = 16, OTHER_DESCRIPTORS = 512, ENDS_OF_A_CONNECTION = 2 };
 
@@ -186,7 +188,7 @@ static struct service_options read_options(const struct cli_call *call, struct l
                 .tell_state = logger,
             },
         .store = cli_text(call, "store"),
-        .families = serve_families(cli_flag(call, "compat-zeus")),
+        .families = cli_flag(call, "compat-zeus") ? with_zeus : own,
         .workers = (unsigned)cli_integer(call, "workers"),
         .operators = cli_text(call, "operators"),
     };
@@ -231,6 +233,9 @@ static int serve_run(const struct cli_call *call, struct fly_error *out_error)
     bool reached = true;
     int code;
 
+    if (cli_flag(call, "compat-zeus") && !serve_zeus_is_built)
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "this build has no routes of the public server; build with -Dzeus=true");
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow becomes an error of the store */
     allow_descriptors(call, &made);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "serve/zeus_job.h"
+#include "compat/zeus/serve/zeus_job.h"
 
 #include <math.h>
 #include <stdio.h>

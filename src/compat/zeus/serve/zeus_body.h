@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_SERVE_ZEUS_BODY_H
-#define FLYBALL_SERVE_ZEUS_BODY_H
+#ifndef FLYBALL_COMPAT_ZEUS_SERVE_ZEUS_BODY_H
+#define FLYBALL_COMPAT_ZEUS_SERVE_ZEUS_BODY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_NODE_PUBLIC_PUBLIC_LATER_H
-#define FLYBALL_NODE_PUBLIC_PUBLIC_LATER_H
+#ifndef FLYBALL_COMPAT_ZEUS_NODE_PUBLIC_LATER_H
+#define FLYBALL_COMPAT_ZEUS_NODE_PUBLIC_LATER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "node/public/public_private.h"
+#include "compat/zeus/node/public_private.h"
 #include "shapes/shape_rows.h"
 
 enum { SHORT = 256 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the routes of the public batch-size server share: answers, and finding the job of a request. */
-#include "serve/zeus_call.h"
+#include "compat/zeus/serve/zeus_call.h"
 #include "shapes/shape_rows.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/public/public_query.h"
+#include "compat/zeus/node/public_query.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "node/public/public_private.h"
+#include "compat/zeus/node/public_private.h"
 #include "shapes/shape_rows.h"
 
 enum { LINE_MAX_BYTES = 640 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/public/public_later.h"
+#include "compat/zeus/node/public_later.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "node/public/public_private.h"
+#include "compat/zeus/node/public_private.h"
 #include "shapes/shape_rows.h"
 
 enum { ID_MAX = 12, LINE_MAX_BYTES = 64 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_SERVE_ZEUS_JOB_H
-#define FLYBALL_SERVE_ZEUS_JOB_H
+#ifndef FLYBALL_COMPAT_ZEUS_SERVE_ZEUS_JOB_H
+#define FLYBALL_COMPAT_ZEUS_SERVE_ZEUS_JOB_H
 
 #include "base/arena.h"
+#include "compat/zeus/serve/zeus_body.h"
 #include "job/core/job.h"
-#include "serve/zeus_body.h"
 
 /*
  * A job as a client of the public batch-size server states it, and its conversion to a job's

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_SERVE_ZEUS_CALL_H
-#define FLYBALL_SERVE_ZEUS_CALL_H
+#ifndef FLYBALL_COMPAT_ZEUS_SERVE_ZEUS_CALL_H
+#define FLYBALL_COMPAT_ZEUS_SERVE_ZEUS_CALL_H
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "compat/zeus/serve/zeus_job.h"
 #include "serve/route_family.h"
-#include "serve/zeus_job.h"
 
 /*
  * A request to the public batch-size server's routes while it is handled: what the routes share.

@@ -4,7 +4,7 @@
  * number, and all complaints at once in the words of its framework. So a table of their own reads
  * them.
  */
-#include "serve/zeus_body.h"
+#include "compat/zeus/serve/zeus_body.h"
 
 #include <math.h>
 #include <stdio.h>

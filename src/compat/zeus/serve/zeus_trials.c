@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "compat/zeus/serve/zeus_call.h"
 #include "job/core/job_record.h"
-#include "serve/zeus_call.h"
 #include "shapes/shape_rows.h"
 
 /* A trial's number and what a report says of it. */

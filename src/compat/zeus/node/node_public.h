@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_NODE_PUBLIC_NODE_PUBLIC_H
-#define FLYBALL_NODE_PUBLIC_NODE_PUBLIC_H
+#ifndef FLYBALL_COMPAT_ZEUS_NODE_NODE_PUBLIC_H
+#define FLYBALL_COMPAT_ZEUS_NODE_NODE_PUBLIC_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "node/public/public_private.h"
+#include "compat/zeus/node/public_private.h"
 #include "shapes/shape_rows.h"
 
 static const double never_s = 1e9;

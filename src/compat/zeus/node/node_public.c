@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds a request's route, decides whether its caller may ask, reads its parameters, and writes errors. */
-#include "node/public/node_public.h"
+#include "compat/zeus/node/node_public.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "compat/zeus/node/public_private.h"
 #include "knob/way/operation.h"
-#include "node/public/public_private.h"
 
 enum { LINE_MAX_BYTES = 640, NO_GROUP = -1 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_NODE_PUBLIC_PUBLIC_PRIVATE_H
-#define FLYBALL_NODE_PUBLIC_PUBLIC_PRIVATE_H
+#ifndef FLYBALL_COMPAT_ZEUS_NODE_PUBLIC_PRIVATE_H
+#define FLYBALL_COMPAT_ZEUS_NODE_PUBLIC_PRIVATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "node/public/node_public.h"
-#include "node/public/public_later.h"
-#include "node/public/public_query.h"
+#include "compat/zeus/node/node_public.h"
+#include "compat/zeus/node/public_later.h"
+#include "compat/zeus/node/public_query.h"
 
 /* The inside of the public daemon's routes, for the files of this room. */
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "serve/zeus_call.h"
+#include "compat/zeus/serve/zeus_call.h"
 #include "shapes/shape_rows.h"
 
 enum { NAMING_TRIES = 16 /* until a made id is free */ };

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "compat/zeus/node/public_private.h"
 #include "knob/way/operation.h"
-#include "node/public/public_private.h"
 
 /* What a client is called that does not say "flyball (its program)". */
 static const char client[] = "zeusd API", own[] = "flyball";

@@ -10,7 +10,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "serve/zeus_call.h"
+#include "compat/zeus/serve/serve_zeus.h"
+#include "compat/zeus/serve/zeus_call.h"
 
 _Static_assert(ZEUS_BODY_MAX == 65536, "as the message says");
 
@@ -84,4 +85,5 @@ static bool zeus_answer(const struct jobs *jobs, const struct serve_request *req
     return true;
 }
 
+const bool serve_zeus_is_built = true;
 const struct serve_routes serve_zeus = {.name = "zeus", .answer = zeus_answer};
