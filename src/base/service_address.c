@@ -70,6 +70,14 @@ static bool port_fits(const char *text, size_t length)
     return number_parse_u64(digits, PORT_MAX, &port);
 }
 
+/* A path begins with one slash: other programs write "unix:///run/x.sock". */
+static const char *without_slashes(const char *path)
+{
+    while (begins(path, "//"))
+        path++;
+    return path;
+}
+
 enum address_form address_split(const char *text, const char **out_rest)
 {
     static const struct {
@@ -82,12 +90,11 @@ enum address_form address_split(const char *text, const char **out_rest)
         if (!begins(text, rows[i].scheme))
             continue;
         *out_rest = text + strlen(rows[i].scheme);
-        /* As other programs write it, "unix:///run/x.sock". */
-        if (rows[i].form == ADDRESS_SOCKET && begins(*out_rest, "///"))
-            *out_rest += 2;
+        if (rows[i].form == ADDRESS_SOCKET)
+            *out_rest = without_slashes(*out_rest);
         return rows[i].form;
     }
-    *out_rest = text;
+    *out_rest = without_slashes(text);
     return host > 0 && text[host] == ':' && port_fits(text + host + 1, strlen(text + host + 1))
                ? ADDRESS_HOST
                : ADDRESS_PATH;
