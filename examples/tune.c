@@ -38,7 +38,7 @@ static void print_result(const struct fly_tuner *tuner)
                    points[i].power_w * points[i].time_s, 100.0 * points[i].energy_error,
                    1e3 * points[i].time_s);
     }
-    if (report.state == FLY_TUNER_STOPPED)
+    if (report.reason != FLY_TUNER_GOES_ON)
         printf("not tuned (%s): %s\n", fly_tuner_reason_name(report.reason), report.text);
     else
         printf("%s at %.0f W, %.0f W before; the search took %.1f s\n",

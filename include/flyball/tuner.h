@@ -55,6 +55,10 @@ extern "C" {
  * guard, flyball-guard, is looked for where FLYBALL_GUARD says, beside the program, and
  * where it was installed. Close the meter after the tuner.
  *
+ * Nothing is set before a GPU has work in the steps; a GPU whose driver does not tell counts as one that has.
+ * If no GPU had any so far, the report's reason is FLY_TUNER_NO_WORK. Of several GPUs, those without work are
+ * left alone and count in no figure, until they have some; a turner of your own turns all.
+ *
  * A training that makes no steps keeps no limit: after options.give_back_s without a step (an exception ended
  * it in a process that lives on, or it is over and the tuner is still there) a thread of the tuner sets the
  * limit of the start again and releases the GPUs, so that others can turn them. With the next step tuning
@@ -139,9 +143,9 @@ struct fly_turner {
 
 /*
  * Over all ranks, in place: the sums of the first array, the maxima of the second.
- * Called by all ranks at the same step, and by `fly_tuner_new`; at most 32 values. Once
- * settled, called only for the checks and, if the grid is followed, once every five
- * seconds. A negative code stops tuning.
+ * Called by all ranks at the same step, and by `fly_tuner_new`; at most 32 values. While
+ * no GPU has work, called some ten times a second; once settled, only for the checks and, if
+ * the grid is followed, once every five seconds. A negative code stops tuning.
  */
 typedef int (*fly_all_reduce)(void *data, double *sums, size_t sum_count, double *maxima, size_t max_count);
 
@@ -192,7 +196,7 @@ enum fly_tuner_state {
     FLY_TUNER_STOPPED,
 };
 
-/* Why tuning stopped. */
+/* Why tuning stopped, or did not begin. */
 enum fly_tuner_reason {
     FLY_TUNER_GOES_ON,
     FLY_TUNER_DISABLED,       /* by FLYBALL_DISABLE=1 */
@@ -206,6 +210,7 @@ enum fly_tuner_reason {
     FLY_TUNER_OTHER_RANK, /* stopped, and says why in its own report */
     FLY_TUNER_NO_KNOB,    /* limits may not be set here; the text says why, and what would help */
     FLY_TUNER_STEERED, /* never began: a program around this one tunes by the steps that are reported to it */
+    FLY_TUNER_NO_WORK, /* not stopped: the GPUs had no work so far, and nothing is set until they have */
 };
 
 /* "goes on", "set failed", ...; static storage. */
@@ -231,7 +236,7 @@ struct fly_tuner_point {
     double ceiling_mhz; /* and this if it is the limit; a ceiling that was tried under a limit has both */
     enum fly_tuner_mark mark;
     enum fly_tuner_bound bound;
-    double power_w;      /* mean, of all GPUs; NAN unless measured */
+    double power_w;      /* mean, of all GPUs that are tuned; NAN unless measured */
     double time_s;       /* of a step on the slowest rank */
     double time_error;   /* standard error of time_s, as a fraction of it */
     double energy_error; /* half width of the interval that holds the energy in 95 of 100, as a fraction;
@@ -280,7 +285,7 @@ struct fly_tuner_report {
     double search_energy_j; /* of all ranks; after a fault of this rank alone */
     double extra_time_s;    /* what is beyond the same steps at the chosen limit; below 0: less */
     double extra_energy_j;
-    char text[FLY_TUNER_TEXT_MAX];    /* why it stopped; "" while it goes on */
+    char text[FLY_TUNER_TEXT_MAX];    /* why it stopped or did not begin; "" while it goes on */
     char profile[FLY_TUNER_TEXT_MAX]; /* what became of the saved profile; "" for nothing */
     /* Of the windows since the newest search began. A step of more than five median steps contains a pause
      * (evaluation, a checkpoint, a stalled loader): no figure above but the search's cost includes it. */

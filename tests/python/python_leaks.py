@@ -264,7 +264,7 @@ def check(name):
                        "FLYBALL_RUNTIME_DIR": home, "FLYBALL_GUARD": str(BUILD / "flyball-guard"),
                        "FLYBALL_TEST_EMULATOR": str(EMULATOR), "FLYBALL_QUIET": "1", "PYTHONPATH": home, "LD_LIBRARY_PATH": str(BUILD)}
         os.chmod(home, 0o700)
-        command = [EMULATOR / "flyball-emulator", "run", "--gpus", "1", "--ideal", "--any-user", "--",
+        command = [EMULATOR / "flyball-emulator", "run", "--gpus", "1", "--ideal", "--any-user", "--load-w", "300", "--",
                    interpreter, tap.LIB / "start.py", __file__, *sys.argv[1:3], "--count", name]
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
     tap.equal((done.returncode, done.stderr), (0, ""), done.stdout)

@@ -21,7 +21,7 @@ if DRIVERS not in os.environ.get("LD_LIBRARY_PATH", "").split(":"):
     os.execv(sys.executable, [sys.executable, *sys.argv])
 
 import tap  # noqa: E402
-from power_machine import BUILT, CLEAN, DEFAULT_W, HOME, KNOBS, back_within, machine, wait_for  # noqa: E402, F401
+from power_machine import BUILT, CLEAN, DEFAULT_W, HOME, KNOBS, back_within, emulator, machine, wait_for  # noqa: E402, F401
 
 for name in set(os.environ) - set(CLEAN):
     del os.environ[name]
@@ -46,9 +46,10 @@ def forget():
 
 @contextlib.contextmanager
 def log_and_machine():
-    """A job's log without anything in it, and an emulated GPU whose limit stands again afterwards."""
+    """A job's log without anything in it, and an emulated GPU with work whose limit stands again afterwards."""
     forget()
     with machine(*EXACT, gpus=1):
+        emulator("set", "--gpu", 0, "--load-w", 300)
         yield
         back_within([DEFAULT_W], "all sessions are closed")
 

@@ -15,7 +15,7 @@ import sys
 
 import serve_machine
 import tap
-from power_machine import CLEAN, FLYBALL, HOME, WHERE, machine
+from power_machine import CLEAN, FLYBALL, HOME, WHERE, emulator, machine
 
 FILES = pathlib.Path(sys.argv[2]) / "tests/from_0_1"
 OLD = os.environ.get("FLYBALL_TEST_OLD")
@@ -95,6 +95,7 @@ def test_saved_profile():
     with machine(gpus=1):
         devices = json.loads(flyball("devices", "--format=json", *WHERE).stdout)["rows"]
         kept.write_text(json.dumps({**saved, "driver": devices[0]["driver"]}))
+        emulator("set", "--load-w", 390)
         flyball("run", "--tune", *WHERE, "--energy-tolerance=1", "--profile", kept, "--output", report, "--", "sh", "-c",
                 "i=0; while [ $i -lt 100 ]; do echo >&$FLYBALL_STEP_FD; sleep 0.01; i=$((i + 1)); done")
     tap.contains(json.loads(report.read_text())["tune"]["profile"], "reused ")

@@ -146,6 +146,37 @@ static void test_profile(void **state)
     }
 }
 
+/* A GPU without work is left alone, and the log hears of no profile; with work one is measured. */
+static void test_no_work(void **state)
+{
+    struct tuner_profile idle;
+    struct scene scene;
+
+    (void)state;
+    scene_begin(&scene);
+    idle = *scene.bench.profile;
+    for (size_t i = 0; i < idle.count; i++)
+        idle.power_w[i][0] = 0.0;
+    scene.fake.proposals[0].wants_profile = true;
+    scene.fake.choice = (struct job_choice){.limit_w = 225.0, .epochs = 7};
+    scene_open(&scene);
+    for (int epoch = 0; epoch < 3; epoch++) {
+        const struct tuner_profile *busy = scene.bench.profile;
+
+        if (epoch < 2)
+            scene.bench.profile = &idle;
+        assert_int_equal(train_epoch(&scene, 800, 0.1), FLY_GO_ON);
+        assert_string_equal(status_of(&scene).limit_text, epoch < 2 ? "GPU 0 had no work" : "");
+        assert_int_equal(scene.fake.calls[FAKE_PROFILE], epoch == 2);
+        check_double(tuner_bench_limit_w(&scene.bench), epoch < 2 ? 300.0 : 225.0);
+        scene.bench.profile = busy;
+    }
+    fly_session_close(scene.session, FLY_SESSION_FINISHED);
+    scene.session = NULL;
+    check_double(tuner_bench_limit_w(&scene.bench), 300.0);
+    scene_end(&scene);
+}
+
 /* Each training is too short for the whole profile, and goes on where the one before had to end. */
 static void test_profile_in_parts(void **state)
 {
@@ -393,6 +424,7 @@ int main(void)
         cmocka_unit_test_teardown(test_idle, forget),
         cmocka_unit_test_teardown(test_idle_foreign, forget),
         cmocka_unit_test_teardown(test_profile, forget),
+        cmocka_unit_test_teardown(test_no_work, forget),
         cmocka_unit_test_teardown(test_profile_in_parts, forget),
         cmocka_unit_test_teardown(test_known_profile, forget),
         cmocka_unit_test_teardown(test_profile_kept, forget),

@@ -351,6 +351,7 @@ static struct fly_tuner *start_live(double give_back_s)
     struct fly_error error;
 
     knob_machine_start(&machine, "gpus=1,model=a40", NULL);
+    emulator_set_load(machine.emulator, 0, 250.0);
     setenv("FLYBALL_RUNTIME_DIR", machine.locks, 1);
     setenv("XDG_RUNTIME_DIR", machine.directory, 1);
     setenv("FLYBALL_GUARD", machine.guard, 1);

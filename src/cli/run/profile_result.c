@@ -55,7 +55,8 @@ static const char *why_not_complete(const struct profile_result *result)
 
     if (tune->off[0] != '\0')
         return tune->off;
-    if (tune->reported && tune->report.state == FLY_TUNER_STOPPED)
+    if (tune->reported &&
+        (tune->report.state == FLY_TUNER_STOPPED || tune->report.reason == FLY_TUNER_NO_WORK))
         return tune->report.text;
     if (result->tried < tune->point_count || tune->point_count == 0)
         return "the program ended before every limit was measured";

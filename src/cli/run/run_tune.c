@@ -120,6 +120,8 @@ static int open_tuner(struct run_tune *tune, struct fly_error *out_error)
     tune->turner = (struct knob_turner){.knob = tune->knob, .devices = tune->gpus, .count = tune->gpu_count};
     guard_idling(tune, &options);
     result = tuner_new_kept(&options, tune->keeper, &tune->tuner, out_error);
+    if (result == 0)
+        tune->turner.left_alone = tuner_left_alone(tune->tuner);
     if (result == 0 && tune->every_limit)
         tuner_measure_every_limit(tune->tuner);
     return result;

@@ -130,6 +130,9 @@ static void put_status(const struct run_tune *tune, char text[STATUS_TEXT_MAX])
         measured += points[i].mark != FLY_TUNER_NOT_MEASURED;
     if (report.state == FLY_TUNER_STOPPED)
         snprintf(text, STATUS_TEXT_MAX, "flyball: tuning stopped: %.*s", STATUS_TEXT_MAX / 2, report.text);
+    else if (report.reason == FLY_TUNER_NO_WORK)
+        snprintf(text, STATUS_TEXT_MAX, "flyball: %.*s so far, %llu steps", STATUS_TEXT_MAX / 2, report.text,
+                 steps);
     else if (report.state == FLY_TUNER_SEARCHING)
         snprintf(text, STATUS_TEXT_MAX, "flyball: trying %s: %zu of %zu %s measured, %llu steps", standing,
                  measured, limits, is_profile(&report) ? "profiles" : "limits", steps);
@@ -419,7 +422,7 @@ void run_tune_text(const struct run_tune *tune, struct buffer *out)
     if (tune->lines.events[STEP_MALFORMED] > 0)
         buffer_printf(out, "  %llu malformed lines from the program are no steps\n",
                       (unsigned long long)tune->lines.events[STEP_MALFORMED]);
-    if (tune->reported) {
+    if (tune->reported && report->reason != FLY_TUNER_NO_WORK) {
         if (report->state == FLY_TUNER_STOPPED && report->reason == FLY_TUNER_NO_FIGURE)
             buffer_puts(out, "    more --profile-steps make windows longer\n");
         if (report->profile[0] != '\0')

@@ -149,12 +149,15 @@ static double limit_standing_w(const struct session_limit *limit)
 int fly_session_status(const struct fly_session *session, struct fly_session_status *out_status)
 {
     const struct job_proposal *proposal = &session->proposal;
+    struct fly_tuner_report tuning = {.size = sizeof tuning};
     struct post_status post = {.text = ""};
 
     if (out_status->size < sizeof *out_status)
         return FLY_EUSAGE;
     if (session->post != NULL && !session_is_copy(session))
         post = post_look(session->post);
+    if (session->limit.tuner != NULL && !session_is_copy(session))
+        (void)fly_tuner_report(session->limit.tuner, &tuning);
     *out_status = (struct fly_session_status){
         .size = out_status->size,
         .connected = session->known && post.connected,
@@ -181,6 +184,7 @@ int fly_session_status(const struct fly_session *session, struct fly_session_sta
              : post.text[0] != '\0'  ? post.text
              : session->note != NULL ? session->note
                                      : "");
-    snprintf(out_status->limit_text, sizeof out_status->limit_text, "%s", session->limit.text);
+    snprintf(out_status->limit_text, sizeof out_status->limit_text, "%s",
+             tuning.reason == FLY_TUNER_NO_WORK ? tuning.text : session->limit.text);
     return 0;
 }

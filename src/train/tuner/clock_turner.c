@@ -90,7 +90,9 @@ static int set(void *data, double ceiling_mhz, struct fly_error *out_error)
     int code;
 
     for (size_t i = 0; i < turner->count; i++)
-        ceilings_mhz[i] = wanted_mhz >= turner->highest_mhz ? KNOB_NO_CEILING : wanted_mhz;
+        ceilings_mhz[i] = knob_turner_leaves(turner, i)       ? 0
+                          : wanted_mhz >= turner->highest_mhz ? KNOB_NO_CEILING
+                                                              : wanted_mhz;
     turner->turns++;
     turner->clock_turns++;
     code = knob_set_ceilings(turner->knob, ceilings_mhz, &error);
@@ -113,7 +115,7 @@ static int standing(void *data, double *out_ceiling_mhz, struct fly_error *out_e
 
         if (report->state == KNOB_FOREIGN && clock_mhz == 0) /* another knob of it */
             return error_set(out_error, report->error.code, "%s", report->error.text);
-        if (report->ceiling_mhz == 0)
+        if (report->ceiling_mhz == 0 || knob_turner_leaves(turner, i))
             continue;
         standing_mhz = report->ceiling_mhz;
         if (clock_mhz != 0 ||

@@ -59,7 +59,7 @@ static int set(void *data, double limit_w, struct fly_error *out_error)
     int result;
 
     for (size_t i = 0; i < turner->count; i++)
-        limits_mw[i] = llround(limit_w * mw_per_w);
+        limits_mw[i] = knob_turner_leaves(turner, i) ? 0 : llround(limit_w * mw_per_w);
     turner->turns++;
     result = knob_set(turner->knob, limits_mw, &error);
     if (turner->fault == 0)
@@ -73,19 +73,25 @@ static int standing(void *data, double *out_limit_w, struct fly_error *out_error
 {
     const struct knob_turner *turner = data;
     double first_w = NAN, other_w = NAN;
+    size_t first = turner->count;
 
     for (size_t i = 0; i < turner->count; i++) {
-        int result = read_w(turner->devices[i], QUANTITY_POWER_LIMIT, &other_w, out_error);
+        int result = 0;
 
+        if (knob_turner_leaves(turner, i))
+            continue;
+        result = read_w(turner->devices[i], QUANTITY_POWER_LIMIT, &other_w, out_error);
         if (result < 0)
             return result;
-        if (i == 0)
+        if (first == turner->count) {
+            first = i;
             first_w = other_w;
+        }
         if (other_w != first_w)
             return error_set(out_error, FLY_ESTATE,
                              "the limits of GPU %u and GPU %u differ, %g and %g W; give them one, or choose "
                              "GPUs with -i",
-                             turner->devices[0]->info.index, turner->devices[i]->info.index, first_w,
+                             turner->devices[first]->info.index, turner->devices[i]->info.index, first_w,
                              other_w);
     }
     *out_limit_w = first_w;

@@ -22,6 +22,7 @@ struct knob_turner {
     struct knob *knob;                   /* borrowed */
     const struct device *const *devices; /* borrowed: those that the knob was opened with */
     size_t count;
+    const bool *left_alone; /* borrowed: which of them are not turned; NULL: all are */
     unsigned turns;         /* how many calls set something, */
     unsigned clock_turns;   /* and of these clocks */
     int fault, clock_fault; /* error codes of the first calls that could not set a limit, a clock; 0: none */
@@ -30,6 +31,11 @@ struct knob_turner {
     double settings[WORKLOADS_MAX + 1]; /* workload_turner: those of its range */
     size_t setting_count;
 };
+
+static inline bool knob_turner_leaves(const struct knob_turner *turner, size_t gpu)
+{
+    return turner->left_alone != NULL && turner->left_alone[gpu];
+}
 
 extern const struct fly_turner knob_turner;
 extern const struct fly_turner clock_turner;

@@ -185,6 +185,11 @@ int own_knobs_open(struct fly_meter *meter, struct own_knobs **out_knobs, struct
     return 0;
 }
 
+void own_knobs_leave_alone(struct own_knobs *knobs, const bool *left_alone)
+{
+    knobs->turner.left_alone = left_alone;
+}
+
 void own_knobs_close(struct own_knobs *knobs)
 {
     if (knobs == NULL)

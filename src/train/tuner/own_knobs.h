@@ -38,6 +38,9 @@ int own_knobs_open(struct fly_meter *meter, struct own_knobs **out_knobs, struct
 int own_knobs_take(void *data, struct fly_error *out_error);
 void own_knobs_give_back(void *data);
 
+/* Leaves the GPUs alone that this says, in the meter's order; borrowed. */
+void own_knobs_leave_alone(struct own_knobs *knobs, const bool *left_alone);
+
 /* Holds a clock of all GPUs; as knob_set_clocks. */
 int own_knobs_hold_clock(struct own_knobs *knobs, enum quantity quantity, struct clock_range range,
                          struct fly_error *out_error);

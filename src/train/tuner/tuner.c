@@ -381,6 +381,42 @@ static bool wake(struct fly_tuner *tuner)
     return true;
 }
 
+/* Whether the first limit still waits for work on the GPUs. The search lets some steps pass anyhow. */
+static bool awaits_work(struct fly_tuner *tuner)
+{
+    struct tuner_work *work = &tuner->work;
+    uint32_t searches = tuner->report.searches;
+
+    if (tuner->state != FLY_TUNER_SEARCHING || work->state == TUNER_WORK_FOUND)
+        return false;
+    if (tuner_ask_work(tuner) != TUNER_WORK_FOUND) {
+        work->held = tuner->count.begun > tuner->options.wait_steps || tuner->report.reused;
+        return work->held;
+    }
+    if (work->held || work->others) {
+        tuner_cost_pause(tuner);
+        tuner->cost = (struct tuner_cost){.known = true};
+    }
+    if (work->others)
+        begin_search_with(tuner, true);
+    tuner->report.searches = searches;
+    return tuner->state == FLY_TUNER_STOPPED;
+}
+
+/* A GPU that was left alone has work by now: begins anew with it. */
+static void take_late(struct fly_tuner *tuner)
+{
+    tuner_cost_pause(tuner);
+    tuner_window_drop(tuner);
+    tuner_first_knob(tuner);
+    tuner_turn_back(tuner);
+    tuner->work.state = TUNER_WORK_NOT_ASKED;
+    tuner->work.late = false;
+    tuner->work.look_at = 0;
+    tuner_rest(tuner, 0);
+    begin_search_with(tuner, true);
+}
+
 /* A separate call, so that the quiet hook need not save the registers that this uses. */
 __attribute__((noinline)) static int step(struct fly_tuner *tuner)
 {
@@ -400,12 +436,14 @@ __attribute__((noinline)) static int step(struct fly_tuner *tuner)
         return 0;
     if (tuner->state == FLY_TUNER_SETTLED)
         tuner_begin_check(tuner);
-    if (tuner->state == FLY_TUNER_STOPPED)
+    if (tuner->state == FLY_TUNER_STOPPED || awaits_work(tuner))
         return 0;
     tuner_window_step(tuner);
     if (tuner->state == FLY_TUNER_SEARCHING)
         tuner_cost_open(tuner);
     step_on(tuner);
+    if (tuner->work.late && tuner->state != FLY_TUNER_STOPPED)
+        take_late(tuner);
     tuner->cost.steps += tuner->state == FLY_TUNER_SEARCHING;
     return 0;
 }

@@ -88,6 +88,13 @@ char *tuner_summary(const struct fly_tuner *tuner, const char *plus_minus, char 
 char *tuner_summary_next(const struct fly_tuner *tuner, const char *plus_minus,
                          char text[FLY_TUNER_SUMMARY_MAX]);
 
+/*
+ * For a turner that turns not all of the meter's GPUs: which to leave alone, in the meter's order, since they
+ * have no work; it changes while nothing is turned, and is valid as long as the tuner. Without this call all
+ * are to be turned.
+ */
+const bool *tuner_left_alone(struct fly_tuner *tuner);
+
 /* What the tuner's profile was measured on; valid as long as the tuner. */
 const struct profile_key *tuner_key(const struct fly_tuner *tuner);
 

@@ -31,7 +31,7 @@ size_t tuner_count_gpus(const struct fly_meter *meter, const char **out_name)
 
 bool tuner_is_gpu(const struct fly_tuner *tuner, size_t device)
 {
-    return is_gpu(tuner->options.meter, device);
+    return is_gpu(tuner->options.meter, device) && !tuner->work.left_alone[device];
 }
 
 double tuner_enforced_w(const struct fly_tuner *tuner, double *out_most_w)
@@ -43,7 +43,7 @@ double tuner_enforced_w(const struct fly_tuner *tuner, double *out_most_w)
         struct device_reading reading;
         const struct reading *enforced = &reading.values[QUANTITY_POWER_LIMIT_ENFORCED];
 
-        if (list->devices[i].info.kind != DEVICE_GPU)
+        if (list->devices[i].info.kind != DEVICE_GPU || tuner->work.left_alone[i])
             continue;
         device_read(&list->devices[i], tuner->clock, QUANTITY_BIT(QUANTITY_POWER_LIMIT_ENFORCED), &reading);
         if (enforced->state == READING_OK)
@@ -58,6 +58,19 @@ bool tuner_has_energy(const struct fly_device_energy *energy)
 {
     return (energy->source == FLY_ENERGY_COUNTER || energy->source == FLY_ENERGY_INTEGRATED) &&
            isfinite(energy->energy_j);
+}
+
+bool tuner_note_work(struct fly_tuner *tuner)
+{
+    static const double rounding = 1e-6; /* shares of time are differences of sums */
+    struct tuner_work *work = &tuner->work;
+    bool late = false;
+
+    for (size_t i = 0; i < tuner->device_count; i++) {
+        work->seen[i] |= is_gpu(tuner->options.meter, i) && tuner->energies[i].idle_share < 1.0 - rounding;
+        late |= work->left_alone[i] && work->seen[i];
+    }
+    return late;
 }
 
 /* The GPUs' energy in the meter's answer; NAN unless all are known. */
@@ -116,6 +129,7 @@ void tuner_cost_pause(struct fly_tuner *tuner)
         cost->known = false;
         return;
     }
+    (void)tuner_note_work(tuner);
     cost->energy_j += tuner_gpu_energy_j(tuner, &half_j);
     cost->time_s += measured.time_s;
 }

@@ -125,6 +125,8 @@ static void take_knobs(struct fly_tuner *tuner)
         code = 0;
     if (code < 0)
         tuner_fault(tuner, FLY_TUNER_NO_KNOB, "%s", error.text);
+    else
+        own_knobs_leave_alone(tuner->knobs, tuner_left_alone(tuner));
 }
 
 /* Puts `idle` in front of the turners, unless somebody has put another one there. */

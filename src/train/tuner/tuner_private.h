@@ -2,6 +2,7 @@
 #ifndef FLYBALL_TRAIN_TUNER_TUNER_PRIVATE_H
 #define FLYBALL_TRAIN_TUNER_TUNER_PRIVATE_H
 
+#include "device/device.h"
 #include "train/carbon/carbon_pace.h"
 #include "train/program/step_count.h"
 #include "train/program/step_writer.h"
@@ -27,6 +28,7 @@
  *     tuner_meter.c, tuner_progress.c          the meter's figures of this rank; the training's progress
  *     tuner_looks.c, tuner_growth.c, tuner_choice.c, tuner_visits.c
  *                                              decide what is measured again, for how long, which limit wins
+ *     tuner_work.c                             waits for work on the GPUs before the first limit
  *     tuner_settings.c, tuner_report.c, tuner_pace.c
  *                                              settings and figures, as the outside sees them
  *
@@ -108,6 +110,27 @@ struct tuner_carbon {
     struct carbon_progress asked; /* progress when the governor was asked last */
 };
 
+/* Which GPUs have work. Where none has, no limit is tried; one that has none does not keep the others
+ * waiting. */
+enum tuner_work_state {
+    TUNER_WORK_NOT_ASKED,
+    TUNER_WORK_NONE,
+    TUNER_WORK_SOME, /* not all have, and those that have none may follow in a moment */
+    TUNER_WORK_FOUND,
+};
+struct tuner_work {
+    enum tuner_work_state state;
+    bool held;        /* the first limit waits for it */
+    bool may_leave;   /* the turner leaves GPUs alone */
+    bool late;        /* one that is left alone has work by now, on any rank */
+    bool others;      /* other GPUs are tuned than before */
+    uint64_t look_at; /* at which step */
+    double every;     /* so many steps; 0: there was no look */
+    struct mono_time looked, since;
+    bool seen[DEVICES_MAX]; /* of a GPU of this rank; GPUs come first among the devices */
+    bool left_alone[DEVICES_MAX];
+};
+
 /* The profiles of other batch sizes. */
 struct tuner_plan {
     struct fly_power_point points[TUNER_PLAN_POINTS_MAX];
@@ -144,6 +167,7 @@ struct fly_tuner {
     struct step_record record;      /* of the open window */
     struct step_estimate estimated; /* from it, at the newest look */
     struct tuner_windows windows;
+    struct tuner_work work;
     unsigned restarts; /* of the window, since its limit was set */
     struct tuner_parts parts;
     struct tuner_cost cost;
@@ -369,6 +393,7 @@ bool tuner_all_go_on(struct fly_tuner *tuner);
 struct fly_measurement tuner_measurement(struct fly_tuner *tuner);
 /* How many GPUs the meter has; stores the first one's name, and leaves it alone when there is none. */
 size_t tuner_count_gpus(const struct fly_meter *meter, const char **out_name);
+/* Whether it is a GPU that is tuned. */
 bool tuner_is_gpu(const struct fly_tuner *tuner, size_t device);
 bool tuner_has_energy(const struct fly_device_energy *energy);
 /* The GPUs' energy in the meter's answer, and half the width of its interval; NAN unless all are known. */
@@ -378,6 +403,8 @@ double tuner_gpu_energy_j(struct fly_tuner *tuner, double *out_half_j);
  * INFINITY when no driver says, or the knob is the clock. Stores the highest; INFINITY unless all say.
  */
 double tuner_enforced_w(const struct fly_tuner *tuner, double *out_most_w);
+/* Takes from the meter's answer which GPUs had work; returns whether one did that is left alone. */
+bool tuner_note_work(struct fly_tuner *tuner);
 /* Discards the sums of the limit on trial: they do not count, or were taken already. */
 void tuner_window_forget(struct fly_tuner *tuner);
 /* Ends an open window whose figures are not needed. */
@@ -385,6 +412,13 @@ void tuner_window_drop(struct fly_tuner *tuner);
 /* Begins and ends a stretch of steps that counts as the search's cost. */
 void tuner_cost_open(struct fly_tuner *tuner);
 void tuner_cost_pause(struct fly_tuner *tuner);
+
+/* tuner_work.c */
+
+/* Looks whether the GPUs have work, if it is time to. Collective. */
+enum tuner_work_state tuner_ask_work(struct fly_tuner *tuner);
+/* "GPU 0 had no work" */
+void tuner_work_text(const struct fly_tuner *tuner, char text[FLY_TUNER_TEXT_MAX]);
 
 /* tuner_progress.c */
 

@@ -9,10 +9,10 @@
 #include "train/tuner/workload_setting.h"
 
 static const char *const reason_names[] = {
-    "goes on",   "disabled",  "set failed", "unreadable", "foreign change", "no figure",
-    "no choice", "no memory", "all-reduce", "other rank", "no knob",        "steered",
+    "goes on",   "disabled",   "set failed", "unreadable", "foreign change", "no figure", "no choice",
+    "no memory", "all-reduce", "other rank", "no knob",    "steered",        "no work",
 };
-_Static_assert(sizeof reason_names / sizeof reason_names[0] == FLY_TUNER_STEERED + 1, "a name for each");
+_Static_assert(sizeof reason_names / sizeof reason_names[0] == FLY_TUNER_NO_WORK + 1, "a name for each");
 
 static const char *const mark_names[] = {
     "not measured", "valid", "not honoured", "hot", "braked", "no energy", "enforced lower",
@@ -27,7 +27,7 @@ static const size_t first_size = offsetof(struct fly_tuner_report, pauses);
 
 const char *fly_tuner_reason_name(enum fly_tuner_reason reason)
 {
-    return (unsigned)reason <= FLY_TUNER_STEERED ? reason_names[reason] : "unknown";
+    return (unsigned)reason <= FLY_TUNER_NO_WORK ? reason_names[reason] : "unknown";
 }
 
 const char *fly_tuner_mark_name(enum fly_tuner_mark mark)
@@ -147,6 +147,15 @@ static void say_given_back(const struct fly_tuner *tuner, struct fly_tuner_repor
     report->workload_profile = profile_of(tuner, stands);
 }
 
+static void say_no_work(const struct fly_tuner *tuner, struct fly_tuner_report *report)
+{
+    report->reason = FLY_TUNER_NO_WORK;
+    tuner_work_text(tuner, report->text);
+    report->profile[0] = '\0';
+    report->idle_share = 1.0;
+    report->pace = FLY_TUNER_PACE_WAITS;
+}
+
 int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out_report)
 {
     struct fly_tuner_report report = tuner->report;
@@ -166,6 +175,8 @@ int fly_tuner_report(const struct fly_tuner *tuner, struct fly_tuner_report *out
     if (report.given_back)
         say_given_back(tuner, &report);
     say_pace(tuner, &report);
+    if (tuner->work.state == TUNER_WORK_NONE && tuner->work.held && report.reason == FLY_TUNER_GOES_ON)
+        say_no_work(tuner, &report);
     report.size = size;
     memcpy(out_report, &report, size < sizeof report ? size : sizeof report);
     return 0;

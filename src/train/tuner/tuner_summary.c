@@ -297,6 +297,8 @@ char *tuner_summary(const struct fly_tuner *tuner, const char *plus_minus, char 
     if (report.state == FLY_TUNER_STOPPED)
         snprintf(text, FLY_TUNER_SUMMARY_MAX, "%s: %s", began(&report) ? "tuning stopped" : "nothing saved",
                  report.text[0] != '\0' ? report.text : fly_tuner_reason_name(report.reason));
+    else if (report.reason == FLY_TUNER_NO_WORK)
+        snprintf(text, FLY_TUNER_SUMMARY_MAX, "%s: nothing to tune", report.text);
     else if (report.state == FLY_TUNER_SEARCHING)
         say_search(tuner, plus_minus, text, FLY_TUNER_SUMMARY_MAX);
     else if (tuner->carbon.governor != NULL)

@@ -181,7 +181,8 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
                        -window->enforced_w,
                        window->enforced_most_w,
                        window->scatter,
-                       window->interrupted};
+                       window->interrupted,
+                       tuner->work.late};
 
     if (!tuner_exchange(tuner, sums, 2, maxima, sizeof maxima / sizeof maxima[0]))
         return false;
@@ -206,6 +207,7 @@ static bool join(struct fly_tuner *tuner, struct tuner_window *window)
         .idle_share = maxima[14] > 1.0 ? NAN : -maxima[14],
     };
     tuner->capped = maxima[10] > 0.0;
+    tuner->work.late = maxima[19] > 0.0;
     tuner->most_felt = window->most_felt;
     return true;
 }
@@ -220,8 +222,11 @@ bool tuner_window_look(struct fly_tuner *tuner, struct tuner_window *out_window)
 
     window.enforced_w = tuner_enforced_w(tuner, &window.enforced_most_w);
     tuner->capped = false;
-    if (measure(tuner, fly_meter_peek, &whole))
+    tuner->work.late = false;
+    if (measure(tuner, fly_meter_peek, &whole)) {
         take_shares(tuner, &window);
+        tuner->work.late = tuner_note_work(tuner);
+    }
     tuner->estimated = step_record_estimate(&tuner->record, &whole);
     leave_out_pauses(tuner, &whole, &window);
     window.time_error = standard_error(tuner);

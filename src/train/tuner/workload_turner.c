@@ -83,7 +83,7 @@ static int set(void *data, double setting, struct fly_error *out_error)
 
     for (size_t i = 0; i < turner->count; i++) {
         sets[i] = set_of(turner, i, setting);
-        chosen[i] = &sets[i];
+        chosen[i] = knob_turner_leaves(turner, i) ? NULL : &sets[i];
     }
     turner->turns++;
     code = knob_set_workloads(turner->knob, chosen, &error);
@@ -114,7 +114,7 @@ static double setting_of(const struct workloads *workloads)
 static int standing(void *data, double *out_setting, struct fly_error *out_error)
 {
     const struct knob_turner *turner = data;
-    bool as_before = true, alike = true;
+    bool as_before = true, alike = true, any = false;
     double first = workload_setting(FLY_TUNER_NO_PROFILE);
 
     for (size_t i = 0; i < turner->count; i++) {
@@ -122,12 +122,15 @@ static int standing(void *data, double *out_setting, struct fly_error *out_error
         struct workloads workloads;
         double setting;
 
+        if (knob_turner_leaves(turner, i))
+            continue;
         if (device_read_workloads(gpu, &workloads) != READING_OK)
             return error_set(out_error, FLY_EREAD, "the workload power profiles of GPU %u cannot be read",
                              gpu->info.index);
         setting = setting_of(&workloads);
-        if (i == 0)
+        if (!any)
             first = setting;
+        any = true;
         alike = alike && setting == first && setting != workload_setting(FLY_TUNER_SEVERAL_PROFILES);
         as_before = as_before &&
                     workload_equals(&workloads.requested, &knob_report(turner->knob, i)->workloads_before);

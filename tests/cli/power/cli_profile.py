@@ -41,6 +41,7 @@ sys.exit(int(sys.argv[2]))
 
 def worker(status=0):
     (HOME / "end").unlink(missing_ok=True)
+    emulator("set", "--gpu", 0, "--load-w", 390)
     return [sys.executable, "-c", WORKER, str(HOME / "end"), str(status)]
 
 
@@ -101,8 +102,10 @@ def start(program, *options):
 def tuned(*options):
     path = HOME / "tuned.json"
     path.unlink(missing_ok=True)
+    emulator("set", "--gpu", 0, "--load-w", 390)
     result = subprocess.run([FLYBALL, "run", "-v", "--tune", "-i", "0", *WHERE, *COARSE, "--objective", "energy", "--output", str(path), *options, "--",
                              *short()], env=CLEAN, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
+    emulator("set", "--gpu", 0, "--load-w", 0)
     tap.equal(result.returncode, 0, result.stderr)
     return json.loads(path.read_text())["tune"], result.stderr
 
@@ -398,7 +401,7 @@ def test_without_permission():
     with reach.runtime_of(RUNTIME, NOBODY), machine(gpus=1):
         emulator("stop")
         emulator("start", "--gpus", 1, "--shared=yes", *EXACT)
-        emulator("set", "--gpu", 0, "--limit-w", 300)
+        emulator("set", "--gpu", 0, "--limit-w", 300, "--load-w", 390)
         for steps in (50, 200, 1000, 4000):
             result = profile(["sh", "-c", WHILE, "sh", str(steps)], **user)
             if "the program ended before every limit" not in result.stdout:

@@ -31,9 +31,6 @@ def train(gpu="0", steps=3000):
     return [str(EMULATOR), "train", "--gpu", str(gpu), *STEPS, "--steps", str(steps)]
 
 
-# Within which limits are back on a busy machine; cli_power_back holds the promise of a second.
-
-
 def gpus():
     return json.loads(emulator("show", "--json"))["gpus"]
 
@@ -65,10 +62,10 @@ print(steps, "steps")
 sys.exit(5)
 """
 
-def worker(load_w=390):
-    """GPU 0 wants so much; of limits that nothing feels none would be tried."""
+def worker():
+    """GPU 0 wants 390 W; of limits that nothing feels none would be tried."""
     (HOME / "end").unlink(missing_ok=True)
-    emulator("set", "--gpu", 0, "--load-w", load_w)
+    emulator("set", "--gpu", 0, "--load-w", 390)
     return [sys.executable, "-c", WORKER, str(HOME / "end")]
 
 
@@ -220,8 +217,8 @@ def test_chooses_what_measuring_all_would():
 
 def test_steps_that_wait():
     """For nothing that a GPU does: whatever the slowdown, the report says that no limit explains it."""
-    with machine(*EXACT, gpus=1), tap.Program(command(worker(load_w=0), "--output", str(HOME / "report.json")), env=CLEAN, cwd=HOME,
-                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with machine(*EXACT, gpus=1), tuning(worker(), "--output", str(HOME / "report.json")) as process:
+        emulator("set", "--gpu", 0, "--load-w", 0)
         time.sleep(8)
         (HOME / "end").touch()
         status, _, talk = ended(process)
@@ -332,6 +329,7 @@ def test_back_after_kill():
     with machine(*EXACT, gpus=1):
         for name in ("flood", "fine"):
             (HOME / name).unlink(missing_ok=True)
+        emulator("set", "--gpu", 0, "--load-w", 390)
         with tuning([sys.executable, "-c", REPORTER, str(HOME)]) as process:
             process.kill()
             back_within([DEFAULT_W], "kill -9")
@@ -422,7 +420,7 @@ def test_without_permission():
     with reach.runtime_of(RUNTIME, NOBODY), machine(gpus=1):
         emulator("stop")
         emulator("start", "--gpus", 1, "--shared=yes", *EXACT)
-        emulator("set", "--gpu", 0, "--limit-w", 300)
+        emulator("set", "--gpu", 0, "--limit-w", 300, "--load-w", 390)
         for steps in (50, 200, 1000, 4000):
             result, said = tune(["sh", "-c", WHILE, "sh", str(steps)], **user)
             if said["state"] == "off":

@@ -108,6 +108,7 @@ def test_under_a_command_that_tunes():
     if not TUNE.exists():
         raise tap.Skip("the example is not built")
     with machine(gpus=1):
+        load()
         for steps in (700, 2800, 11200):  # the first limit is measured sooner or later
             result = subprocess.run([FLYBALL, "run", "-v", "--tune", "--objective", "time", "-i", "0", *WHERE, "--", str(TUNE), str(steps), str(STEP_MS)],
                                     env=ENVIRONMENT, cwd=HOME, capture_output=True, text=True, timeout=tap.PATIENCE_S, check=False)
