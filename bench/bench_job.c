@@ -159,9 +159,10 @@ static void make_log(const struct job_definition *definition, uint64_t trials, s
                                            .energy_j = 1000.0 + (double)(i % 17) + size,
                                            .time_s = 10};
 
-        put(text, &number, RECORD_PROPOSED, i, record_write_proposed(&proposed));
-        put(text, &number, RECORD_ATTEMPT, i, record_write_attempt(&(struct attempt_record){.attempt = 1}));
-        put(text, &number, RECORD_ENDED, i, record_write_ended(&ended));
+        put(text, &number, RECORD_PROPOSED, i, record_write(RECORD_PROPOSED, &proposed));
+        put(text, &number, RECORD_ATTEMPT, i,
+            record_write(RECORD_ATTEMPT, &(struct attempt_record){.attempt = 1}));
+        put(text, &number, RECORD_ENDED, i, record_write(RECORD_ENDED, &ended));
     }
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "fuzz.h"
-#include "job/past/history_digest.h"
+#include "job/past/history_fold.h"
 
 enum { ARENA_MAX = 64 << 20 };
 

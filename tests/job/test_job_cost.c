@@ -67,13 +67,13 @@ static void make_log(const char *policy, uint64_t trials, struct buffer *text)
                                            .energy_j = energy_j,
                                            .time_s = 10};
 
-        put(text, &number, RECORD_PROPOSED, i, "", record_write_proposed(&proposed));
+        put(text, &number, RECORD_PROPOSED, i, "", record_write(RECORD_PROPOSED, &proposed));
         put(text, &number, RECORD_ATTEMPT, i, "",
-            record_write_attempt(&(struct attempt_record){.attempt = 1}));
+            record_write(RECORD_ATTEMPT, &(struct attempt_record){.attempt = 1}));
         snprintf(key, sizeof key, "epoch/%" PRIu64 "/1/1", i);
-        put(text, &number, RECORD_EPOCH, i, key, record_write_epoch(&epoch));
+        put(text, &number, RECORD_EPOCH, i, key, record_write(RECORD_EPOCH, &epoch));
         snprintf(key, sizeof key, "end/%" PRIu64, i);
-        put(text, &number, RECORD_ENDED, i, key, record_write_ended(&ended));
+        put(text, &number, RECORD_ENDED, i, key, record_write(RECORD_ENDED, &ended));
     }
     assert_int_equal(text->error, 0);
 }

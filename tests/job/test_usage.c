@@ -80,7 +80,7 @@ static void propose(uint64_t trial, uint32_t try_number, uint32_t gpu_count, dou
                                      .policy_version = 1,
                                      .why = ""};
 
-    append("proposed", trial, at_s, record_write_proposed(&record));
+    append("proposed", trial, at_s, record_write(RECORD_PROPOSED, &record));
 }
 
 static void attempt(uint64_t trial, uint32_t number, const char *user, const char *host, const char *gpus,
@@ -89,7 +89,7 @@ static void attempt(uint64_t trial, uint32_t number, const char *user, const cha
     const struct attempt_record record = {
         .attempt = number, .user = user, .account = "physics", .host = host, .gpus = gpus};
 
-    append("attempt", trial, at_s, record_write_attempt(&record));
+    append("attempt", trial, at_s, record_write(RECORD_ATTEMPT, &record));
 }
 
 static void begin(uint64_t trial, const char *user, const char *gpus, double at_s)
@@ -104,7 +104,7 @@ static void epoch(uint64_t trial, uint32_t number, uint32_t epoch_number, double
     const struct epoch_record record = {
         .attempt = number, .epoch = epoch_number, .metric = 0.5, .energy_j = energy_j, .time_s = time_s};
 
-    append("epoch", trial, at_s, record_write_epoch(&record));
+    append("epoch", trial, at_s, record_write(RECORD_EPOCH, &record));
 }
 
 static void end(uint64_t trial, enum trial_outcome outcome, enum job_stop stop, double energy_j,
@@ -117,14 +117,14 @@ static void end(uint64_t trial, enum trial_outcome outcome, enum job_stop stop, 
                                         .energy_j = energy_j,
                                         .time_s = time_s};
 
-    append("ended", trial, at_s, record_write_ended(&record));
+    append("ended", trial, at_s, record_write(RECORD_ENDED, &record));
 }
 
 static void shut(uint64_t trial, uint32_t number, double energy_j, double time_s, double at_s)
 {
     const struct closed_record record = {.attempt = number, .energy_j = energy_j, .time_s = time_s};
 
-    append("closed", trial, at_s, record_write_closed(&record));
+    append("closed", trial, at_s, record_write(RECORD_CLOSED, &record));
 }
 
 /* The log added up. */
@@ -428,7 +428,7 @@ static void test_unknown_logs(void **state)
         uint64_t trial;
         int code;
     } cases[] = {
-        {"teleported", "{}", "'teleported', which this version does not know", 1, FLY_EUNSUPPORTED},
+        {"teleported", "{}", "'teleported' is not known here", 1, FLY_EUNSUPPORTED},
         {"epoch", "{\"attempt\":1}", "event 4 ('epoch'): member 'epoch'", 1, FLY_EDATA},
         {"epoch", "{}", "was never proposed", 9, FLY_EDATA},
         {"attempt", "[]", "event 4 ('attempt')", 1, FLY_EDATA},

@@ -129,7 +129,7 @@ struct job_backend {
                 struct fly_error *out_error);
 
     /*
-     * Appends the bytes in which the job's past is kept short (job/past/history_digest.h), with the newest
+     * Appends the bytes in which the job's past is kept short (job/past/history_fold.h), with the newest
      * `trials` or more of them (0: all), to `out_bytes`; nothing if there are none. It is a cache: do without
      * after any failure, or where there is no such function.
      */

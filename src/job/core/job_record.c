@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "job/core/job_owner.h"
@@ -165,34 +166,6 @@ static const struct shape_field proposed_rows[] = {
 static const struct proposed_record proposed_before = {.finish_by_us = FINISH_UNTOLD};
 static const struct shape proposed = {SHAPE_OF(proposed_record, proposed_rows), .defaults = &proposed_before};
 
-json_t *record_write_proposed(const struct proposed_record *record)
-{
-    return write_body(&proposed, record);
-}
-
-static int check_ascending(const struct job_hardware *told, struct fly_error *out_error)
-{
-    for (size_t i = 1; i < told->limit_count; i++) {
-        if (!(told->limits_w[i] > told->limits_w[i - 1]))
-            return error_set(out_error, FLY_EDATA,
-                             "member 'hardware.limits_w[%zu]': expected ascending numbers above 0", i);
-    }
-    return 0;
-}
-
-int record_read_proposed(json_t *body, struct arena *arena, struct proposed_record *out_record,
-                         struct fly_error *out_error)
-{
-    struct proposed_record record;
-    int code = read_body(&proposed, body, arena, &record, out_error);
-
-    if (code == 0)
-        code = check_ascending(&record.hardware, out_error);
-    if (code == 0)
-        *out_record = record;
-    return code;
-}
-
 /* ---- attempt ---- */
 
 static const struct shape_field attempt_rows[] = {
@@ -204,16 +177,6 @@ static const struct shape_field attempt_rows[] = {
      .null = SHAPE_AS_MISSING},
 };
 static const struct shape attempt = {SHAPE_OF(attempt_record, attempt_rows)};
-
-json_t *record_write_attempt(const struct attempt_record *record)
-{
-    return write_body(&attempt, record);
-}
-
-int record_read_attempt(json_t *body, struct attempt_record *out_record, struct fly_error *out_error)
-{
-    return read_body(&attempt, body, NULL, out_record, out_error);
-}
 
 /* ---- profiled ---- */
 
@@ -234,16 +197,6 @@ static const struct shape_field profiled_rows[] = {
 };
 static const struct shape profiled = {SHAPE_OF(profiled_record, profiled_rows)};
 
-json_t *record_write_profiled(const struct profiled_record *record)
-{
-    return write_body(&profiled, record);
-}
-
-int record_read_profiled(json_t *body, struct profiled_record *out_record, struct fly_error *out_error)
-{
-    return read_body(&profiled, body, NULL, out_record, out_error);
-}
-
 static const struct shape_field part_rows[] = {
     {SHAPE_AT(profiled_part_record, line), SHAPE_IS_SIZE(JOB_HARDWARE_MAX - 1)},
     {SHAPE_AT(profiled_part_record, batch_size), SHAPE_IS_U32(1, UINT32_MAX)},
@@ -251,17 +204,6 @@ static const struct shape_field part_rows[] = {
      SHAPE_IS_STRUCTS_HERE(&point, profiled_part_record, points, count)},
 };
 static const struct shape profiled_part = {SHAPE_OF(profiled_part_record, part_rows)};
-
-json_t *record_write_profiled_part(const struct profiled_part_record *record)
-{
-    return write_body(&profiled_part, record);
-}
-
-int record_read_profiled_part(json_t *body, struct profiled_part_record *out_record,
-                              struct fly_error *out_error)
-{
-    return read_body(&profiled_part, body, NULL, out_record, out_error);
-}
 
 /* ---- brought ---- */
 
@@ -289,19 +231,6 @@ static const struct shape_field brought_rows[] = {
 };
 static const struct shape brought = {SHAPE_OF(brought_record, brought_rows)};
 
-json_t *record_write_brought(const struct brought_record *record)
-{
-    return write_body(&brought, record);
-}
-
-int record_read_brought(json_t *body, struct arena *arena, struct brought_record *out_record,
-                        struct fly_error *out_error)
-{
-    int code = read_body(&brought, body, arena, out_record, out_error);
-
-    return code == 0 ? check_ascending(&out_record->hardware, out_error) : code;
-}
-
 /* ---- while it runs ---- */
 
 static const struct shape_field heartbeat_rows[] = {
@@ -310,16 +239,6 @@ static const struct shape_field heartbeat_rows[] = {
     {SHAPE_AT(heartbeat_record, time_s), NUMBER_OR_NULL},
 };
 static const struct shape heartbeat = {SHAPE_OF(heartbeat_record, heartbeat_rows)};
-
-json_t *record_write_heartbeat(const struct heartbeat_record *record)
-{
-    return write_body(&heartbeat, record);
-}
-
-int record_read_heartbeat(json_t *body, struct heartbeat_record *out_record, struct fly_error *out_error)
-{
-    return read_body(&heartbeat, body, NULL, out_record, out_error);
-}
 
 static const struct shape_field epoch_rows[] = {
     ATTEMPT(epoch_record),
@@ -341,25 +260,6 @@ static const struct shape_field epoch_rows[] = {
 };
 static const struct shape epoch = {SHAPE_OF(epoch_record, epoch_rows)};
 
-json_t *record_write_epoch(const struct epoch_record *record)
-{
-    struct epoch_record written = *record;
-
-    written.reference_per_kwh = record_known(record->reference_per_kwh);
-    written.startup_energy_j = record_known(record->startup_energy_j);
-    written.startup_time_s = record_known(record->startup_time_s);
-    return write_body(&epoch, &written);
-}
-
-int record_read_epoch(json_t *body, struct epoch_record *out_record, struct fly_error *out_error)
-{
-    int code = read_body(&epoch, body, NULL, out_record, out_error);
-
-    if (code == 0)
-        out_record->reference_per_kwh = record_known(out_record->reference_per_kwh);
-    return code;
-}
-
 /* ---- the end ---- */
 
 static const struct shape_field ended_rows[] = {
@@ -378,25 +278,6 @@ static const struct shape_field ended_rows[] = {
 };
 static const struct shape ended = {SHAPE_OF(ended_record, ended_rows)};
 
-json_t *record_write_ended(const struct ended_record *record)
-{
-    struct ended_record written = *record;
-
-    written.reference_per_kwh = record_known(record->reference_per_kwh);
-    written.startup_energy_j = record_known(record->startup_energy_j);
-    written.startup_time_s = record_known(record->startup_time_s);
-    return write_body(&ended, &written);
-}
-
-int record_read_ended(json_t *body, struct ended_record *out_record, struct fly_error *out_error)
-{
-    int code = read_body(&ended, body, NULL, out_record, out_error);
-
-    if (code == 0)
-        out_record->reference_per_kwh = record_known(out_record->reference_per_kwh);
-    return code;
-}
-
 static const struct shape_field closed_rows[] = {
     ATTEMPT(closed_record),
     {SHAPE_AT(closed_record, energy_j), NUMBER_OR_NULL},
@@ -406,36 +287,154 @@ static const struct shape_field closed_rows[] = {
 };
 static const struct shape closed = {SHAPE_OF(closed_record, closed_rows)};
 
-json_t *record_write_closed(const struct closed_record *record)
-{
-    struct closed_record written = *record;
+/* ---- any of them ---- */
 
-    written.reference_per_kwh = record_known(record->reference_per_kwh);
-    return write_body(&closed, &written);
+static const struct shape *const shapes[RECORD_KINDS] = {
+    [RECORD_SET] = &shape_setting, [RECORD_PROPOSED] = &proposed,   [RECORD_ATTEMPT] = &attempt,
+    [RECORD_PROFILED] = &profiled, [RECORD_HEARTBEAT] = &heartbeat, [RECORD_EPOCH] = &epoch,
+    [RECORD_ENDED] = &ended,       [RECORD_CLOSED] = &closed,       [RECORD_PROFILED_PART] = &profiled_part,
+    [RECORD_BROUGHT] = &brought,
+};
+
+union any_record {
+    struct epoch_record epoch;
+    struct ended_record ended;
+    struct closed_record closed;
+};
+
+json_t *record_write(enum record_kind kind, const void *record)
+{
+    union any_record known;
+
+    if (kind == RECORD_EPOCH) {
+        known.epoch = *(const struct epoch_record *)record;
+        known.epoch.reference_per_kwh = record_known(known.epoch.reference_per_kwh);
+        known.epoch.startup_energy_j = record_known(known.epoch.startup_energy_j);
+        known.epoch.startup_time_s = record_known(known.epoch.startup_time_s);
+        record = &known;
+    } else if (kind == RECORD_ENDED) {
+        known.ended = *(const struct ended_record *)record;
+        known.ended.reference_per_kwh = record_known(known.ended.reference_per_kwh);
+        known.ended.startup_energy_j = record_known(known.ended.startup_energy_j);
+        known.ended.startup_time_s = record_known(known.ended.startup_time_s);
+        record = &known;
+    } else if (kind == RECORD_CLOSED) {
+        known.closed = *(const struct closed_record *)record;
+        known.closed.reference_per_kwh = record_known(known.closed.reference_per_kwh);
+        record = &known;
+    }
+    return write_body(shapes[kind], record);
 }
 
-int record_read_closed(json_t *body, struct closed_record *out_record, struct fly_error *out_error)
+static int check_ascending(const struct job_hardware *told, struct fly_error *out_error)
 {
-    int code = read_body(&closed, body, NULL, out_record, out_error);
+    for (size_t i = 1; i < told->limit_count; i++) {
+        if (!(told->limits_w[i] > told->limits_w[i - 1]))
+            return error_set(out_error, FLY_EDATA,
+                             "member 'hardware.limits_w[%zu]': expected ascending numbers above 0", i);
+    }
+    return 0;
+}
 
-    if (code == 0)
-        out_record->reference_per_kwh = record_known(out_record->reference_per_kwh);
+int record_read(enum record_kind kind, json_t *body, struct arena *arena, void *out_record,
+                struct fly_error *out_error)
+{
+    int code = read_body(shapes[kind], body, arena, out_record, out_error);
+    double *reference;
+
+    if (code < 0)
+        return code;
+    if (kind == RECORD_PROPOSED)
+        return check_ascending(&((struct proposed_record *)out_record)->hardware, out_error);
+    if (kind == RECORD_BROUGHT)
+        return check_ascending(&((struct brought_record *)out_record)->hardware, out_error);
+    if (kind == RECORD_SET) {
+        double *bound = &((struct job_setting *)out_record)->objective.max_slowdown;
+
+        *bound = isnan(*bound) ? INFINITY : *bound; /* as a record means it */
+    }
+    reference = kind == RECORD_EPOCH    ? &((struct epoch_record *)out_record)->reference_per_kwh
+                : kind == RECORD_ENDED  ? &((struct ended_record *)out_record)->reference_per_kwh
+                : kind == RECORD_CLOSED ? &((struct closed_record *)out_record)->reference_per_kwh
+                                        : NULL;
+    if (reference != NULL)
+        *reference = record_known(*reference);
+    return 0;
+}
+
+/* ---- reading a log ---- */
+
+enum { PASSED, HEARD };
+
+/* Hands a record over; NULL: only says whether there is somebody to hear it. */
+static int hand(const struct log_visitor *to, void *fold, const struct log_event *at, const void *record)
+{
+#define TO(name) (to->name == NULL ? PASSED : record == NULL ? HEARD : to->name(fold, at, record))
+    switch (at->kind) {
+    case RECORD_SET:
+        return TO(on_set);
+    case RECORD_PROPOSED:
+        return TO(on_proposed);
+    case RECORD_ATTEMPT:
+        return TO(on_attempt);
+    case RECORD_PROFILED:
+        return TO(on_profiled);
+    case RECORD_HEARTBEAT:
+        return TO(on_heartbeat);
+    case RECORD_EPOCH:
+        return TO(on_epoch);
+    case RECORD_ENDED:
+        return TO(on_ended);
+    case RECORD_CLOSED:
+        return TO(on_closed);
+    case RECORD_PROFILED_PART:
+        return TO(on_profiled_part);
+    case RECORD_BROUGHT:
+        return TO(on_brought);
+    case RECORD_DEFINED:
+        return to->on_defined == NULL ? PASSED : record == NULL ? HEARD : to->on_defined(fold, at);
+    case RECORD_KINDS:
+        break;
+    }
+    return PASSED;
+#undef TO
+}
+
+static int hand_read(const struct log_visitor *to, void *fold, const struct log_event *at)
+{
+    void *record = malloc(shapes[at->kind]->size);
+    struct fly_error why;
+    struct arena arena;
+    int code;
+
+    if (record == NULL)
+        return error_no_memory(at->error);
+    arena_init(&arena, RECORD_ARENA_MAX);
+    code = record_read(at->kind, at->body, &arena, record, &why);
+    code = code == 0 ? hand(to, fold, at, record) : record_refuse(at->event, &why, at->error);
+    arena_deinit(&arena);
+    free(record);
     return code;
 }
 
-/* ---- set ---- */
-
-json_t *record_write_setting(const struct job_setting *setting)
+int log_tell(const struct log_visitor *to, void *fold, const struct store_event *event, json_t *body,
+             struct fly_error *out_error)
 {
-    return write_body(&shape_setting, setting);
-}
+    struct log_event at = {event, record_kind_parse(event->kind), body, out_error};
+    int code = 0;
 
-int record_read_setting(json_t *body, struct job_setting *out_setting, struct fly_error *out_error)
-{
-    int code = read_body(&shape_setting, body, NULL, out_setting, out_error);
-
-    if (code == 0 && isnan(out_setting->objective.max_slowdown))
-        out_setting->objective.max_slowdown = INFINITY; /* as a record means it */
+    if (at.kind == RECORD_KINDS && to->knows_all)
+        return error_set(out_error, FLY_EUNSUPPORTED,
+                         "event %" PRIu64 ": kind '%.60s' is not known here; use a newer version",
+                         event->number, event->kind);
+    if (hand(to, fold, &at, NULL) == PASSED)
+        return 0;
+    if (body == NULL)
+        code = record_parse(event, &at.body, out_error);
+    if (code == 0)
+        code = at.kind == RECORD_DEFINED ? to->on_defined(fold, &at) : hand_read(to, fold, &at);
+    if (body == NULL)
+        json_decref(at.body);
     return code;
 }
 

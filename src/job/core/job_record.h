@@ -156,17 +156,8 @@ struct closed_record {
 /* A reference, or the energy or time of a start-up, if it is known, that is above 0; else NAN. */
 double record_known(double value);
 
-/* Return new references; NULL when memory is exhausted or a text is not UTF-8. */
-json_t *record_write_proposed(const struct proposed_record *record);
-json_t *record_write_attempt(const struct attempt_record *record);
-json_t *record_write_profiled(const struct profiled_record *record);
-json_t *record_write_profiled_part(const struct profiled_part_record *record);
-json_t *record_write_brought(const struct brought_record *record);
-json_t *record_write_heartbeat(const struct heartbeat_record *record);
-json_t *record_write_epoch(const struct epoch_record *record);
-json_t *record_write_ended(const struct ended_record *record);
-json_t *record_write_closed(const struct closed_record *record);
-json_t *record_write_setting(const struct job_setting *setting);
+/* The body of any kind but RECORD_DEFINED. NULL when memory is exhausted or a text is not UTF-8. */
+json_t *record_write(enum record_kind kind, const void *record);
 
 /*
  * The job's first owners, a member of the event that defines it (job_owner.h). Writing takes `definition` and
@@ -183,24 +174,48 @@ _Static_assert(RECORD_ARENA_MAX > JOB_LIMITS_MAX * sizeof(double), "as it says")
 int record_parse(const struct store_event *event, json_t **out_body, struct fly_error *out_error);
 
 /*
- * Return FLY_EDATA with the member when the body does not fit; then `out_record` is untouched. Texts and
- * `numbers` are borrowed from the body; a proposal's limits go into the arena.
+ * Reads a body of any kind but RECORD_DEFINED into its struct. FLY_EDATA names the member that does not fit.
+ * Texts and `numbers` are borrowed from the body; a list of limits goes into the arena (of a proposal, and of
+ * what was brought; else NULL).
  */
-int record_read_proposed(json_t *body, struct arena *arena, struct proposed_record *out_record,
-                         struct fly_error *out_error);
-int record_read_attempt(json_t *body, struct attempt_record *out_record, struct fly_error *out_error);
-int record_read_profiled(json_t *body, struct profiled_record *out_record, struct fly_error *out_error);
-int record_read_profiled_part(json_t *body, struct profiled_part_record *out_record,
-                              struct fly_error *out_error);
-int record_read_brought(json_t *body, struct arena *arena, struct brought_record *out_record,
-                        struct fly_error *out_error);
-int record_read_heartbeat(json_t *body, struct heartbeat_record *out_record, struct fly_error *out_error);
-int record_read_epoch(json_t *body, struct epoch_record *out_record, struct fly_error *out_error);
-int record_read_ended(json_t *body, struct ended_record *out_record, struct fly_error *out_error);
-int record_read_closed(json_t *body, struct closed_record *out_record, struct fly_error *out_error);
-int record_read_setting(json_t *body, struct job_setting *out_setting, struct fly_error *out_error);
+int record_read(enum record_kind kind, json_t *body, struct arena *arena, void *out_record,
+                struct fly_error *out_error);
 
-/* Adds the event to the error of such a reader; returns its code. */
+/* Adds the event to its error; returns the code. */
 int record_refuse(const struct store_event *event, const struct fly_error *why, struct fly_error *out_error);
+
+/* An event of a log that is read. */
+struct log_event {
+    const struct store_event *event;
+    enum record_kind kind;
+    json_t *body; /* borrowed */
+    struct fly_error *error;
+};
+
+/*
+ * What a fold does with each kind of event: `fold` is its own state, the record lasts for the call. They
+ * return 0, what ends the reading, or a negative code. A kind without a function is passed over unread.
+ */
+struct log_visitor {
+    bool knows_all; /* a kind that is not known here is FLY_EUNSUPPORTED */
+    int (*on_defined)(void *fold, const struct log_event *at);
+    int (*on_set)(void *fold, const struct log_event *at, const struct job_setting *setting);
+    int (*on_proposed)(void *fold, const struct log_event *at, const struct proposed_record *proposed);
+    int (*on_attempt)(void *fold, const struct log_event *at, const struct attempt_record *attempt);
+    int (*on_profiled)(void *fold, const struct log_event *at, const struct profiled_record *profiled);
+    int (*on_profiled_part)(void *fold, const struct log_event *at, const struct profiled_part_record *part);
+    int (*on_heartbeat)(void *fold, const struct log_event *at, const struct heartbeat_record *heartbeat);
+    int (*on_epoch)(void *fold, const struct log_event *at, const struct epoch_record *epoch);
+    int (*on_ended)(void *fold, const struct log_event *at, const struct ended_record *ended);
+    int (*on_closed)(void *fold, const struct log_event *at, const struct closed_record *closed);
+    int (*on_brought)(void *fold, const struct log_event *at, const struct brought_record *brought);
+};
+
+/*
+ * Reads an event, and hands it to the visitor. `body` as it was written; NULL: it is parsed from the event.
+ * FLY_EDATA names the event and the member that does not fit.
+ */
+int log_tell(const struct log_visitor *to, void *fold, const struct store_event *event, json_t *body,
+             struct fly_error *out_error);
 
 #endif

@@ -2,9 +2,7 @@
 #include "job/core/trial_past.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-#include "base/arena.h"
 #include "base/error.h"
 #include "job/core/job_words.h"
 
@@ -40,37 +38,31 @@ static void keep(json_t **place, json_t *body)
     *place = json_incref(body);
 }
 
-static int take_proposed(struct trial_past *past, json_t *body, int64_t time_us, struct fly_error *why)
+static int on_proposed(void *fold, const struct log_event *at, const struct proposed_record *proposed)
 {
-    struct arena arena;
-    int code;
+    struct trial_past *past = fold;
 
-    arena_init(&arena, RECORD_ARENA_MAX);
-    code = record_read_proposed(body, &arena, &past->record, why);
-    arena_deinit(&arena);
-    if (code < 0)
-        return code;
+    past->record = *proposed;
     past->record.hardware = (struct job_hardware){0};
-    keep(&past->proposed, body);
-    past->proposed_us = time_us;
-    past->limit_w = past->record.limit_w;
-    past->epochs = past->record.epochs;
+    keep(&past->proposed, at->body);
+    past->proposed_us = at->event->time_us;
+    past->limit_w = proposed->limit_w;
+    past->epochs = proposed->epochs;
     return 0;
 }
 
-static int take_attempt(struct trial_past *past, json_t *body, struct fly_error *why)
+static int on_attempt(void *fold, const struct log_event *at, const struct attempt_record *attempt)
 {
-    int code = record_read_attempt(body, &past->origin, why);
+    struct trial_past *past = fold;
 
-    if (code < 0)
-        return code;
-    keep(&past->attempted, body);
+    past->origin = *attempt;
+    keep(&past->attempted, at->body);
     if (past->attempt > 0) {
         past->past_startup_energy_j += past->startup_energy_j;
         past->past_startup_time_s += past->startup_time_s;
     }
     past->startup_energy_j = past->startup_time_s = NAN;
-    past->attempt = past->origin.attempt;
+    past->attempt = attempt->attempt;
     past->past_energy_j += past->energy_j;
     past->past_time_s += past->time_s;
     past->energy_j = past->time_s = 0.0;
@@ -78,134 +70,96 @@ static int take_attempt(struct trial_past *past, json_t *body, struct fly_error 
     return 0;
 }
 
-static int take_profiled(struct trial_past *past, json_t *body, struct fly_error *why)
+static int on_profiled(void *fold, const struct log_event *at, const struct profiled_record *profiled)
 {
-    struct profiled_record *record = malloc(sizeof *record);
-    int code = record != NULL ? record_read_profiled(body, record, why) : error_no_memory(why);
+    struct trial_past *past = fold;
 
-    if (code == 0) {
-        past->profiled = true;
-        past->limit_w = record->limit_w;
-        past->epochs = record->epochs;
-    }
-    free(record);
-    return code;
-}
-
-static int take_heartbeat(struct trial_past *past, json_t *body, struct fly_error *why)
-{
-    struct heartbeat_record record;
-    int code = record_read_heartbeat(body, &record, why);
-
-    if (code < 0)
-        return code;
-    past->silent &= record.attempt != past->attempt;
-    if (record.attempt != past->attempt || !isfinite(record.energy_j) || !isfinite(record.time_s))
-        return 0;
-    past->energy_j = fmax(past->energy_j, record.energy_j);
-    past->time_s = fmax(past->time_s, record.time_s);
+    (void)at;
+    past->profiled = true;
+    past->limit_w = profiled->limit_w;
+    past->epochs = profiled->epochs;
     return 0;
 }
 
-static int take_epoch(struct trial_past *past, json_t *body, struct fly_error *why)
+static int on_heartbeat(void *fold, const struct log_event *at, const struct heartbeat_record *heartbeat)
 {
-    struct epoch_record record;
-    int code = record_read_epoch(body, &record, why);
+    struct trial_past *past = fold;
 
-    if (code < 0 || record.attempt != past->attempt)
-        return code;
+    (void)at;
+    past->silent &= heartbeat->attempt != past->attempt;
+    if (heartbeat->attempt != past->attempt || !isfinite(heartbeat->energy_j) || !isfinite(heartbeat->time_s))
+        return 0;
+    past->energy_j = fmax(past->energy_j, heartbeat->energy_j);
+    past->time_s = fmax(past->time_s, heartbeat->time_s);
+    return 0;
+}
+
+static int on_epoch(void *fold, const struct log_event *at, const struct epoch_record *epoch)
+{
+    struct trial_past *past = fold;
+
+    (void)at;
+    if (epoch->attempt != past->attempt)
+        return 0;
     past->silent = false;
-    past->energy_j = record.energy_j;
-    past->time_s = record.time_s;
-    past->startup_energy_j = record.startup_energy_j;
-    past->startup_time_s = record.startup_time_s;
-    past->epochs_done = record.epoch;
-    past->metric = record.metric;
-    past->least_metric = fmin(past->least_metric, record.metric);
-    past->greatest_metric = fmax(past->greatest_metric, record.metric);
-    if (!isnan(record.reference_per_kwh))
-        past->reference_per_kwh = record.reference_per_kwh;
+    past->energy_j = epoch->energy_j;
+    past->time_s = epoch->time_s;
+    past->startup_energy_j = epoch->startup_energy_j;
+    past->startup_time_s = epoch->startup_time_s;
+    past->epochs_done = epoch->epoch;
+    past->metric = epoch->metric;
+    past->least_metric = fmin(past->least_metric, epoch->metric);
+    past->greatest_metric = fmax(past->greatest_metric, epoch->metric);
+    if (!isnan(epoch->reference_per_kwh))
+        past->reference_per_kwh = epoch->reference_per_kwh;
     return 0;
 }
 
-static int take_ended(struct trial_past *past, json_t *body, int64_t time_us, struct fly_error *why)
+static int on_ended(void *fold, const struct log_event *at, const struct ended_record *ended)
 {
-    int code = record_read_ended(body, &past->how, why);
+    struct trial_past *past = fold;
 
-    if (code < 0)
-        return code;
-    keep(&past->end, body);
-    past->ended_us = time_us;
-    past->silent = past->how.outcome == TRIAL_EXPIRED;
+    past->how = *ended;
+    keep(&past->end, at->body);
+    past->ended_us = at->event->time_us;
+    past->silent = ended->outcome == TRIAL_EXPIRED;
     past->expired |= past->silent;
-    past->ended |= past->how.outcome != TRIAL_EXPIRED;
-    past->run_reference_per_kwh = past->how.reference_per_kwh;
+    past->ended |= ended->outcome != TRIAL_EXPIRED;
+    past->run_reference_per_kwh = ended->reference_per_kwh;
     return 0;
 }
 
-static int take_closed(struct trial_past *past, json_t *body, struct fly_error *why)
+static int on_closed(void *fold, const struct log_event *at, const struct closed_record *closed)
 {
-    struct closed_record record;
-    int code = record_read_closed(body, &record, why);
+    struct trial_past *past = fold;
 
-    if (code < 0)
-        return code;
+    (void)at;
     past->closed = true;
-    past->run_energy_j = record.energy_j;
-    past->run_time_s = record.time_s;
+    past->run_energy_j = closed->energy_j;
+    past->run_time_s = closed->time_s;
     if (isnan(past->run_reference_per_kwh))
-        past->run_reference_per_kwh = record.reference_per_kwh;
+        past->run_reference_per_kwh = closed->reference_per_kwh;
     return 0;
 }
 
-static int take(struct trial_past *past, const struct store_event *event, json_t *body, struct fly_error *why)
-{
-    switch (record_kind_parse(event->kind)) {
-    case RECORD_PROPOSED:
-        return take_proposed(past, body, event->time_us, why);
-    case RECORD_ATTEMPT:
-        return take_attempt(past, body, why);
-    case RECORD_PROFILED:
-        return take_profiled(past, body, why);
-    case RECORD_PROFILED_PART:
-        past->parted = true;
-        return 0;
-    case RECORD_BROUGHT: /* of no trial */
-        return 0;
-    case RECORD_HEARTBEAT:
-        return take_heartbeat(past, body, why);
-    case RECORD_EPOCH:
-        return take_epoch(past, body, why);
-    case RECORD_ENDED:
-        return take_ended(past, body, event->time_us, why);
-    case RECORD_CLOSED:
-        return take_closed(past, body, why);
-    case RECORD_DEFINED:
-    case RECORD_SET:
-    case RECORD_KINDS:
-        break;
-    }
-    return 0;
-}
+static const struct log_visitor visitor = {.on_proposed = on_proposed,
+                                           .on_attempt = on_attempt,
+                                           .on_profiled = on_profiled,
+                                           .on_heartbeat = on_heartbeat,
+                                           .on_epoch = on_epoch,
+                                           .on_ended = on_ended,
+                                           .on_closed = on_closed};
 
 int trial_past_take(struct trial_past *past, const struct store_event *event, json_t *body,
                     struct fly_error *out_error)
 {
-    struct fly_error why;
+    int code = log_tell(&visitor, past, event, body, out_error);
 
-    if (take(past, event, body, &why) < 0)
-        return record_refuse(event, &why, out_error);
-    return past->until_attempt > 0 && past->attempt >= past->until_attempt;
+    past->parted |= record_kind_parse(event->kind) == RECORD_PROFILED_PART;
+    return code < 0 ? code : past->until_attempt > 0 && past->attempt >= past->until_attempt;
 }
 
 int trial_past_visit(void *context, const struct store_event *event, struct fly_error *out_error)
 {
-    json_t *body;
-    int code = record_parse(event, &body, out_error);
-
-    if (code < 0)
-        return code;
-    code = trial_past_take(context, event, body, out_error);
-    json_decref(body);
-    return code;
+    return trial_past_take(context, event, NULL, out_error);
 }

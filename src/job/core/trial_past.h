@@ -62,7 +62,7 @@ extern const struct trial_past trial_past_empty;
 
 store_visit trial_past_visit;
 
-/* Like trial_past_visit, for an event whose body you have; borrows `body`. */
+/* Like trial_past_visit, for an event whose body you have; borrows `body`. NULL: it is parsed. */
 int trial_past_take(struct trial_past *past, const struct store_event *event, json_t *body,
                     struct fly_error *out_error);
 

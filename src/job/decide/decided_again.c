@@ -173,14 +173,16 @@ static void heed_guard(struct job_state *state, bool heeds)
         state->lines[i].decider.heeds_guard = heeds;
 }
 
-static int propose_again(struct replaying *replaying, const struct store_event *event,
-                         const struct proposed_record *recorded, struct fly_error *out_error)
+static int on_proposed(void *fold, const struct log_event *at, const struct proposed_record *recorded)
 {
+    struct replaying *replaying = fold;
     struct decision decision = {.batch = 0};
-    struct job_replayed replayed = {.kind = RECORD_PROPOSED, .trial = event->trial};
+    struct job_replayed replayed = {.kind = RECORD_PROPOSED, .trial = at->event->trial};
     struct job_question question;
     int code = 0;
 
+    if (!has_hardware(&replaying->state, recorded)) /* the fold reports it */
+        return 0;
     question = (struct job_question){
         .run = recorded->run,
         .submission = recorded->submission,
@@ -195,7 +197,7 @@ static int propose_again(struct replaying *replaying, const struct store_event *
     replayed.recorded = recorded;
     if (replayed.told) {
         heed_guard(&replaying->state, recorded->guarded);
-        code = decide_proposal(&replaying->state, &question, event->time_us, &decision, out_error);
+        code = decide_proposal(&replaying->state, &question, at->event->time_us, &decision, at->error);
     }
     if (code < 0)
         return code;
@@ -203,90 +205,59 @@ static int propose_again(struct replaying *replaying, const struct store_event *
         replayed.decided = &decision.record;
         compare_proposals(&replayed, recorded, &decision.record);
     }
-    return tell(replaying, &replaying->sums.proposals, &replayed, out_error);
-}
-
-static int replay_proposed(struct replaying *replaying, const struct store_event *event, json_t *body,
-                           struct fly_error *out_error)
-{
-    struct proposed_record recorded;
-    struct arena arena;
-    int code = 0;
-
-    arena_init(&arena, RECORD_ARENA_MAX);
-    if (record_read_proposed(body, &arena, &recorded, NULL) == 0 &&
-        has_hardware(&replaying->state, &recorded)) /* otherwise the fold reports it */
-        code = propose_again(replaying, event, &recorded, out_error);
-    arena_deinit(&arena);
-    return code;
+    return tell(replaying, &replaying->sums.proposals, &replayed, at->error);
 }
 
 /* ---- profiles and reports ---- */
 
-static int replay_profiled(struct replaying *replaying, const struct store_event *event, json_t *body,
-                           struct fly_error *out_error)
+static int on_profiled(void *fold, const struct log_event *at, const struct profiled_record *recorded)
 {
-    const struct job_trial *trial = job_state_trial(&replaying->state, event->trial);
-    struct profiled_record *recorded = calloc(2, sizeof *recorded), *decided;
-    struct job_replayed replayed = {.kind = RECORD_PROFILED, .trial = event->trial, .told = true};
-    int code = 0;
-
-    if (recorded == NULL)
-        return error_no_memory(out_error);
-    decided = recorded + 1;
-    if (record_read_profiled(body, recorded, NULL) == 0 && trial != NULL) {
-        *decided =
-            (struct profiled_record){.count = recorded->count, .units_per_epoch = recorded->units_per_epoch};
-        memcpy(decided->points, recorded->points, recorded->count * sizeof recorded->points[0]);
-        code = decide_profile(&replaying->state, trial, decided, out_error);
-        compare_numbers(&replayed, "limit_w", recorded->limit_w, decided->limit_w);
-        compare_numbers(&replayed, "epochs", recorded->epochs, decided->epochs);
-        compare_numbers(&replayed, "refused", recorded->refused, decided->refused);
-        if (code == 0)
-            code = tell(replaying, &replaying->sums.profiles, &replayed, out_error);
-    }
-    free(recorded);
-    return code;
-}
-
-static int replay_epoch(struct replaying *replaying, const struct store_event *event, json_t *body,
-                        struct fly_error *out_error)
-{
-    const struct job_trial *trial = job_state_trial(&replaying->state, event->trial);
-    struct job_replayed replayed = {.kind = RECORD_EPOCH, .trial = event->trial, .told = true};
-    struct epoch_record recorded, decided;
+    struct replaying *replaying = fold;
+    const struct job_trial *trial = job_state_trial(&replaying->state, at->event->trial);
+    struct job_replayed replayed = {.kind = RECORD_PROFILED, .trial = at->event->trial, .told = true};
+    struct profiled_record *decided;
     int code;
 
-    if (record_read_epoch(body, &recorded, NULL) < 0 || trial == NULL || recorded.late ||
-        recorded.attempt != trial->attempt)
+    if (trial == NULL)
         return 0;
-    decided = recorded;
-    code = decide_report(&replaying->state, trial, event->time_us, &decided, out_error);
+    decided = calloc(1, sizeof *decided);
+    if (decided == NULL)
+        return error_no_memory(at->error);
+    decided->count = recorded->count;
+    decided->units_per_epoch = recorded->units_per_epoch;
+    memcpy(decided->points, recorded->points, recorded->count * sizeof recorded->points[0]);
+    code = decide_profile(&replaying->state, trial, decided, at->error);
+    compare_numbers(&replayed, "limit_w", recorded->limit_w, decided->limit_w);
+    compare_numbers(&replayed, "epochs", recorded->epochs, decided->epochs);
+    compare_numbers(&replayed, "refused", recorded->refused, decided->refused);
+    free(decided);
+    return code < 0 ? code : tell(replaying, &replaying->sums.profiles, &replayed, at->error);
+}
+
+static int on_epoch(void *fold, const struct log_event *at, const struct epoch_record *recorded)
+{
+    struct replaying *replaying = fold;
+    const struct job_trial *trial = job_state_trial(&replaying->state, at->event->trial);
+    struct job_replayed replayed = {.kind = RECORD_EPOCH, .trial = at->event->trial, .told = true};
+    struct epoch_record decided = *recorded;
+    int code;
+
+    if (trial == NULL || recorded->late || recorded->attempt != trial->attempt)
+        return 0;
+    code = decide_report(&replaying->state, trial, at->event->time_us, &decided, at->error);
     if (code < 0)
         return code;
-    replayed.epoch = recorded.epoch;
-    compare_words(&replayed, "answer", job_answer_words[recorded.answer], job_answer_words[decided.answer]);
-    compare_words(&replayed, "stop", job_stop_words[recorded.stop], job_stop_words[decided.stop]);
-    compare_numbers(&replayed, "epochs", recorded.epochs, decided.epochs);
-    return tell(replaying, &replaying->sums.reports, &replayed, out_error);
+    replayed.epoch = recorded->epoch;
+    compare_words(&replayed, "answer", job_answer_words[recorded->answer], job_answer_words[decided.answer]);
+    compare_words(&replayed, "stop", job_stop_words[recorded->stop], job_stop_words[decided.stop]);
+    compare_numbers(&replayed, "epochs", recorded->epochs, decided.epochs);
+    return tell(replaying, &replaying->sums.reports, &replayed, at->error);
 }
 
 /* ---- the log ---- */
 
-static int decide_again(struct replaying *replaying, const struct store_event *event, json_t *body,
-                        struct fly_error *out_error)
-{
-    switch (record_kind_parse(event->kind)) {
-    case RECORD_PROPOSED:
-        return replay_proposed(replaying, event, body, out_error);
-    case RECORD_PROFILED:
-        return replay_profiled(replaying, event, body, out_error);
-    case RECORD_EPOCH:
-        return replay_epoch(replaying, event, body, out_error);
-    default:
-        return 0;
-    }
-}
+static const struct log_visitor visitor = {
+    .on_proposed = on_proposed, .on_profiled = on_profiled, .on_epoch = on_epoch};
 
 static int take(struct replaying *replaying, const char *line, size_t length, uint64_t number,
                 struct fly_error *out_error)
@@ -298,7 +269,7 @@ static int take(struct replaying *replaying, const char *line, size_t length, ui
     if (code < 0)
         return code;
     if (replaying->state.defined)
-        code = decide_again(replaying, &read.event, read.body, &why);
+        code = log_tell(&visitor, replaying, &read.event, read.body, &why);
     if (code == 0)
         code = fold(replaying, &read, &why);
     log_line_deinit(&read);

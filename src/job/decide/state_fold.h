@@ -16,7 +16,7 @@ enum { JOB_FOLD_ANEW = 1 };
 int job_state_fold(struct job_state *state, const struct store_event *event,
                    const struct batch_policy *const *plugins, struct fly_error *out_error);
 
-/* Like job_state_fold, with the event's body as it was written; ignores `event->body`. NULL: not JSON. */
+/* Like job_state_fold, with the event's body as it was written; NULL: it is parsed from the event. */
 int job_state_fold_body(struct job_state *state, const struct store_event *event, json_t *body,
                         const struct batch_policy *const *plugins, struct fly_error *out_error);
 

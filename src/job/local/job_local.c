@@ -235,7 +235,7 @@ static int doubt_user(const struct job_caller *caller, json_t *body, struct fly_
     struct attempt_record record;
     char said[JOB_USER_MAX];
 
-    if (caller == NULL || caller->operates || record_read_attempt(body, &record, NULL) < 0 ||
+    if (caller == NULL || caller->operates || record_read(RECORD_ATTEMPT, body, NULL, &record, NULL) < 0 ||
         !job_owner_is_caller(record.user) || strcmp(record.user, caller->name) == 0)
         return 0;
     snprintf(said, sizeof said, JOB_USER_SAID "%s", record.user);
@@ -305,7 +305,7 @@ static int own_import(struct local_change *change, struct fly_error *out_error)
     if (caller == NULL || caller->operates || strcmp(change->state->owners, caller->name) == 0)
         return 0;
     setting.owners = caller->name;
-    return local_append(change, RECORD_SET, 0, "", record_write_setting(&setting), out_error);
+    return local_append(change, RECORD_SET, 0, "", &setting, out_error);
 }
 
 static int import_within(struct local_change *change, void *call, struct fly_error *out_error)

@@ -122,9 +122,11 @@ void local_rollback(struct local_change *change);
 /* Ends the change by `code`: commits after 0, else rolls back. Returns the result. */
 int local_finish(struct local_change *change, int code, struct fly_error *out_error);
 
-/* Appends an event and folds it. Takes `body`; NULL means that memory is exhausted or a text is not UTF-8. */
+/* Appends an event and folds it. Takes a body; NULL means that memory is exhausted or a text is not UTF-8. */
 int local_append(struct local_change *change, enum record_kind kind, uint64_t trial, const char *key,
-                 json_t *body, struct fly_error *out_error);
+                 const void *record, struct fly_error *out_error);
+int local_append_body(struct local_change *change, enum record_kind kind, uint64_t trial, const char *key,
+                      json_t *body, struct fly_error *out_error);
 
 /* Folds the events that the change sees and the state does not have yet. */
 int local_catch_up(struct local_change *change, struct fly_error *out_error);

@@ -74,9 +74,7 @@ int local_check_like(const struct job_state *state, const struct job_definition 
 int local_append_like(struct local_change *change, const struct brought_record *record,
                       struct fly_error *out_error)
 {
-    return record == NULL
-               ? 0
-               : local_append(change, RECORD_BROUGHT, 0, "", record_write_brought(record), out_error);
+    return record == NULL ? 0 : local_append(change, RECORD_BROUGHT, 0, "", record, out_error);
 }
 
 int local_append_revision(struct local_change *change, const char *revision, struct fly_error *out_error)
@@ -96,7 +94,7 @@ int local_append_revision(struct local_change *change, const char *revision, str
     record->source = before;
     record->revision = revision;
     brought_gather(state, &state->definition, &state->objective, record);
-    code = local_append(change, RECORD_BROUGHT, 0, "", record_write_brought(record), out_error);
+    code = local_append(change, RECORD_BROUGHT, 0, "", record, out_error);
     free(record);
     return code;
 }
@@ -155,7 +153,7 @@ int local_bring_hardware(struct local_change *change, const struct job_hardware 
     record->line = state->line_count;
     record->hardware = *hardware;
     brought_gather(state, &state->definition, &state->objective, record);
-    code = local_append(change, RECORD_BROUGHT, 0, "", record_write_brought(record), out_error);
+    code = local_append(change, RECORD_BROUGHT, 0, "", record, out_error);
     free(record);
     return code;
 }

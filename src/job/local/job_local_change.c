@@ -337,8 +337,8 @@ static int note_made(struct local_change *change, enum record_kind kind, const s
     return code < 0 ? code : 0;
 }
 
-int local_append(struct local_change *change, enum record_kind kind, uint64_t trial, const char *key,
-                 json_t *body, struct fly_error *out_error)
+int local_append_body(struct local_change *change, enum record_kind kind, uint64_t trial, const char *key,
+                      json_t *body, struct fly_error *out_error)
 {
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
     struct store_event event = {
@@ -362,6 +362,12 @@ int local_append(struct local_change *change, enum record_kind kind, uint64_t tr
         (struct local_mark){store_change_job_id(change->change), event.number, trial, change->now_us, kind};
     free(text);
     return code;
+}
+
+int local_append(struct local_change *change, enum record_kind kind, uint64_t trial, const char *key,
+                 const void *record, struct fly_error *out_error)
+{
+    return local_append_body(change, kind, trial, key, record_write(kind, record), out_error);
 }
 
 struct finding {
@@ -441,7 +447,7 @@ int local_expire(struct local_change *change, uint64_t *out_expired, struct fly_
         after = trial->number;
         expired++;
         count_expired(&change->expired, change->state->lines[trial->line].gpu_model, 1);
-        code = local_append(change, RECORD_ENDED, after, "", record_write_ended(&record), out_error);
+        code = local_append(change, RECORD_ENDED, after, "", &record, out_error);
         i = SIZE_MAX; /* from the start again: the table may have moved */
     }
     if (out_expired != NULL)

@@ -54,7 +54,7 @@ static int define_new(struct local_change *change, struct define_call *define, s
     body = definition_to_json(&define->definition);
     if (change->caller != NULL)
         body = record_write_owners(body, change->caller->name);
-    code = local_append(change, RECORD_DEFINED, 0, "", body, out_error);
+    code = local_append_body(change, RECORD_DEFINED, 0, "", body, out_error);
     /* The revision first, under which nothing was observed yet: what comes along is of the other job. */
     if (code == 0)
         code = local_append_revision(change, define->definition.revision, out_error);
@@ -175,7 +175,7 @@ static int set_within(struct local_change *change, void *call, struct fly_error 
     if (code == 0)
         code = settle_policy(change, setting, out_error);
     if (code == 0)
-        code = local_append(change, RECORD_SET, 0, "", record_write_setting(setting), out_error);
+        code = local_append(change, RECORD_SET, 0, "", setting, out_error);
     return code;
 }
 

@@ -13,7 +13,7 @@ int local_append_end(struct local_change *change, uint64_t trial, const struct e
     char key[STORE_KEY_MAX + 1];
 
     snprintf(key, sizeof key, "end/%" PRIu64, trial);
-    return local_append(change, RECORD_ENDED, trial, key, record_write_ended(record), out_error);
+    return local_append(change, RECORD_ENDED, trial, key, record, out_error);
 }
 
 /* ---- end ---- */
@@ -67,7 +67,7 @@ static int close_ended(struct local_change *change, const struct job_end *end, c
         record.reference_per_kwh = newest_reference(end, past);
     out_ended->energy_after_j = record.energy_j - past->how.energy_j;
     snprintf(key, sizeof key, "close/%" PRIu64 "/%u", end->trial, end->attempt);
-    return local_append(change, RECORD_CLOSED, end->trial, key, record_write_closed(&record), out_error);
+    return local_append(change, RECORD_CLOSED, end->trial, key, &record, out_error);
 }
 
 static int check_end(const struct local_change *change, const struct job_end *end,

@@ -160,7 +160,7 @@ static int append_attempt(struct local_change *change, uint64_t trial, uint32_t 
 
     if (question->request != NULL && question->request[0] != '\0')
         snprintf(key, sizeof key, "request/%s", question->request);
-    return local_append(change, RECORD_ATTEMPT, trial, key, record_write_attempt(&record), out_error);
+    return local_append(change, RECORD_ATTEMPT, trial, key, &record, out_error);
 }
 
 /* The open trial of a run, newest first. What was run unasked does not continue one of another batch size. */
@@ -186,7 +186,7 @@ static int append_refusal(struct local_change *change, uint64_t trial, struct fl
     char key[STORE_KEY_MAX + 1];
 
     snprintf(key, sizeof key, "end/%" PRIu64, trial);
-    return local_append(change, RECORD_ENDED, trial, key, record_write_ended(&record), out_error);
+    return local_append(change, RECORD_ENDED, trial, key, &record, out_error);
 }
 
 /* Records how many recurrences are left, if a new one tells other than is known. */
@@ -201,7 +201,7 @@ static int announce(struct local_change *change, const struct job_question *ques
         job_state_recurrences_left(state) == (double)question->recurrences_left ||
         job_state_submission(state, decide_submission(question)) != NULL)
         return 0;
-    return local_append(change, RECORD_SET, 0, "", record_write_setting(&setting), out_error);
+    return local_append(change, RECORD_SET, 0, "", &setting, out_error);
 }
 
 /* Decides until a trial may run; those that may not are recorded too. */
@@ -221,8 +221,7 @@ static int propose_new(struct local_change *change, const struct job_question *q
         decision.record.why = decision.why;
         decision.record.numbers =
             decision_reasons(change->state, &change->state->lines[decision.record.line]);
-        code = local_append(change, RECORD_PROPOSED, *out_trial, "", record_write_proposed(&decision.record),
-                            out_error);
+        code = local_append(change, RECORD_PROPOSED, *out_trial, "", &decision.record, out_error);
         json_decref(decision.record.numbers);
         if (code == 0 && decision.refused)
             code = append_refusal(change, *out_trial, out_error);
@@ -249,7 +248,7 @@ static int find_request(struct local_change *change, const struct job_question *
     found = local_find(change, key, out_trial, &body, out_error);
     if (found != 1)
         return found;
-    found = record_read_attempt(body, &record, out_error);
+    found = record_read(RECORD_ATTEMPT, body, NULL, &record, out_error);
     if (found == 0)
         *out_attempt = record.attempt;
     json_decref(body);
@@ -314,7 +313,7 @@ int local_propose(void *self, const struct job_question *question, struct job_pr
 static int repeat_profile(json_t *body, struct job_choice *out_choice, struct fly_error *out_error)
 {
     static _Thread_local struct profiled_record record; /* too large for a stack */
-    int code = record_read_profiled(body, &record, out_error);
+    int code = record_read(RECORD_PROFILED, body, NULL, &record, out_error);
 
     json_decref(body);
     if (code < 0)
@@ -344,8 +343,7 @@ static int append_profile(struct local_change *change, const struct job_profile 
     *out_choice = (struct job_choice){
         .limit_w = record.limit_w,
         .epochs = record.epochs > 0 || record.refused ? record.epochs : change->state->definition.max_epochs};
-    return local_append(change, RECORD_PROFILED, profile->trial, key, record_write_profiled(&record),
-                        out_error);
+    return local_append(change, RECORD_PROFILED, profile->trial, key, &record, out_error);
 }
 
 /* The trial may have ended: what it measured is worth as much. */
@@ -375,8 +373,7 @@ static int append_part(struct local_change *change, const struct job_profile *pr
                            profile_part_has(&line->parts[batch], record.points, record.count);
     if (out_choice->repeated)
         return 0;
-    return local_append(change, RECORD_PROFILED_PART, profile->trial, "", record_write_profiled_part(&record),
-                        out_error);
+    return local_append(change, RECORD_PROFILED_PART, profile->trial, "", &record, out_error);
 }
 
 struct profile_call {

@@ -29,8 +29,7 @@ static int heartbeat_within(struct local_change *change, void *call, struct fly_
                          beat->job, beat->trial, trial->attempt, beat->attempt);
     /* Its own sign of life comes first, or it would expire itself. */
     if (code == 0)
-        code = local_append(change, RECORD_HEARTBEAT, beat->trial, "", record_write_heartbeat(&record),
-                            out_error);
+        code = local_append(change, RECORD_HEARTBEAT, beat->trial, "", &record, out_error);
     return code < 0 ? code : local_expire(change, NULL, out_error);
 }
 
@@ -63,7 +62,7 @@ static int note_end(struct local_change *change, uint64_t trial, struct job_answ
     found = local_find(change, key, NULL, &body, out_error);
     if (found != 1)
         return found;
-    found = record_read_ended(body, &record, out_error);
+    found = record_read(RECORD_ENDED, body, NULL, &record, out_error);
     json_decref(body);
     if (found < 0)
         return found;
@@ -79,7 +78,7 @@ static int repeat_report(struct local_change *change, const struct job_epoch *ep
     const struct job_trial *trial;
     struct epoch_record record;
     struct fly_error why;
-    int code = record_read_epoch(body, &record, &why);
+    int code = record_read(RECORD_EPOCH, body, NULL, &record, &why);
 
     json_decref(body);
     if (code < 0)
@@ -120,7 +119,7 @@ static int append_epoch(struct local_change *change, const struct job_epoch *epo
                                           .epochs = record->epochs,
                                           .energy_j = record->total_energy_j,
                                           .time_s = record->total_time_s};
-    return local_append(change, RECORD_EPOCH, epoch->trial, key, record_write_epoch(record), out_error);
+    return local_append(change, RECORD_EPOCH, epoch->trial, key, record, out_error);
 }
 
 /* A report of a trial that has ended, or of an attempt that was given up: only recorded. */

@@ -10,7 +10,7 @@
 
 /*
  * Reads what a job's log tells, from any back end, for people and reports; decisions never call it. It takes
- * what the back end keeps in its digest (history_digest.h), and reads of the log what came after that, so the
+ * what the back end keeps in its digest (history_fold.h), and reads of the log what came after that, so the
  * length of the log matters little. Everything that is returned is in the arena.
  */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "job/past/history_digest.h"
+/* A job's history as bytes. */
+#include "job/past/history_fold.h"
 
 #include <stdlib.h>
 #include <string.h>

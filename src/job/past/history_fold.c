@@ -48,9 +48,28 @@ static uint64_t newest(const struct reading *reading)
     return reading->digest.mark.trials + reading->count;
 }
 
-static int read_defined(struct reading *reading, json_t *body, struct fly_error *out_error)
+int brought_list_put(struct brought_list *list, const struct job_brought_past *past, struct arena *arena)
 {
-    int code = definition_from_json(body, reading->arena, &reading->history->definition, out_error);
+    if (list->count == list->capacity) {
+        size_t capacity = 2 * list->capacity + 4;
+        struct job_brought_past *wider = arena_alloc(arena, capacity, sizeof wider[0]);
+
+        if (wider == NULL)
+            return FLY_ENOMEM;
+        if (list->count > 0)
+            memcpy(wider, list->items, list->count * sizeof wider[0]);
+        list->items = wider;
+        list->capacity = capacity;
+    }
+    list->items[list->count++] = *past;
+    list->revisions += past->kind == PAST_REVISION;
+    return 0;
+}
+
+static int on_defined(void *fold, const struct log_event *at)
+{
+    struct reading *reading = fold;
+    int code = definition_from_json(at->body, reading->arena, &reading->history->definition, at->error);
 
     if (code < 0)
         return code;
@@ -68,32 +87,27 @@ static bool same_objective(const struct fly_objective *one, const struct fly_obj
 }
 
 /* Setting a value to what it was is no change. */
-static int read_set(struct reading *reading, const struct store_event *event, json_t *body,
-                    struct fly_error *out_error)
+static int on_set(void *fold, const struct log_event *at, const struct job_setting *setting)
 {
+    struct reading *reading = fold;
     struct job_history *history = reading->history;
-    struct job_setting setting;
-    struct fly_error why;
-    bool changed;
+    bool changed = setting->set_objective && !same_objective(&setting->objective, &history->objective);
 
-    if (record_read_setting(body, &setting, &why) < 0)
-        return record_refuse(event, &why, out_error);
-    changed = setting.set_objective && !same_objective(&setting.objective, &history->objective);
-    if (setting.set_objective)
-        history->objective = setting.objective;
-    if (setting.set_pin) {
-        changed |= setting.pin_batch_size != history->pin_batch_size ||
-                   (setting.pin_batch_size > 0 && setting.pin_limit_w != history->pin_limit_w &&
-                    !(isnan(setting.pin_limit_w) && isnan(history->pin_limit_w)));
-        history->pin_batch_size = setting.pin_batch_size;
-        history->pin_limit_w = setting.pin_limit_w;
+    if (setting->set_objective)
+        history->objective = setting->objective;
+    if (setting->set_pin) {
+        changed |= setting->pin_batch_size != history->pin_batch_size ||
+                   (setting->pin_batch_size > 0 && setting->pin_limit_w != history->pin_limit_w &&
+                    !(isnan(setting->pin_limit_w) && isnan(history->pin_limit_w)));
+        history->pin_batch_size = setting->pin_batch_size;
+        history->pin_limit_w = setting->pin_limit_w;
     }
-    if (setting.policy != NULL && setting.policy[0] != '\0')
-        history->policy = arena_strdup(reading->arena, setting.policy);
+    if (setting->policy != NULL && setting->policy[0] != '\0')
+        history->policy = arena_strdup(reading->arena, setting->policy);
     if (history->policy == NULL)
-        return error_no_memory(out_error);
+        return error_no_memory(at->error);
     if (changed) {
-        history->wanted_us = event->time_us;
+        history->wanted_us = at->event->time_us;
         history->wanted_from = newest(reading) + 1;
     }
     return 0;
@@ -117,25 +131,37 @@ static void describe_machine(struct reading *reading, const struct job_hardware 
         hardware->max_power_w > 0.0 ? hardware->max_power_w : machine->highest_limit_w * hardware->gpu_count;
 }
 
-static int read_machine(struct reading *reading, const struct store_event *event, json_t *body,
-                        struct fly_error *out_error)
+static int on_proposed(void *fold, const struct log_event *at, const struct proposed_record *proposed)
 {
-    struct job_history *history = reading->history;
-    struct proposed_record record;
-    struct fly_error why;
-    struct arena arena;
-    int code;
+    struct reading *reading = fold;
+    const struct job_history *history = reading->history;
 
-    arena_init(&arena, RECORD_ARENA_MAX);
-    code = record_read_proposed(body, &arena, &record, &why);
-    if (code == 0 && record.new_line && history->machine_count < JOB_HARDWARE_MAX)
-        describe_machine(reading, &record.hardware);
-    arena_deinit(&arena);
-    if (code < 0)
-        return record_refuse(event, &why, out_error);
-    return record.line < history->machine_count
+    if (proposed->new_line && history->machine_count < JOB_HARDWARE_MAX)
+        describe_machine(reading, &proposed->hardware);
+    return proposed->line < history->machine_count
                ? 0
-               : error_set(out_error, FLY_EDATA, "a trial runs on hardware that is not described");
+               : error_set(at->error, FLY_EDATA, "a trial runs on hardware that is not described");
+}
+
+static int on_brought(void *fold, const struct log_event *at, const struct brought_record *brought)
+{
+    struct reading *reading = fold;
+    struct arena *arena = reading->arena;
+    struct job_brought_past past = {
+        .kind = brought->kind,
+        .before = newest(reading) + 1,
+        .time_us = at->event->time_us,
+        .source = arena_strdup(arena, brought->source),
+        .revision = arena_strdup(arena, brought->revision),
+        .gpu_model = arena_strdup(arena, brought->of_line ? brought->hardware.gpu_model : ""),
+        .batch_count = brought->count};
+
+    for (size_t i = 0; i < brought->count; i++)
+        past.runs += brought->batches[i].reached + brought->batches[i].stopped;
+    return past.source == NULL || past.revision == NULL || past.gpu_model == NULL ||
+                   brought_list_put(&reading->brought, &past, arena) < 0
+               ? error_no_memory(at->error)
+               : 0;
 }
 
 /* Finds the place of a trial, NULL for one of the digest; trials begin in the order of their numbers. */
@@ -161,31 +187,6 @@ static int place(struct reading *reading, uint64_t trial, struct trial_past **ou
     reading->pasts = pasts;
     *out_past = &pasts[trial - known - 1];
     return 0;
-}
-
-/* Reads what an event tells about the job; a trial's events also go to the trial. */
-static int read_job(struct reading *reading, const struct store_event *event, enum record_kind kind,
-                    struct fly_error *out_error)
-{
-    json_t *body;
-    int code;
-
-    if (kind != RECORD_DEFINED && kind != RECORD_SET && kind != RECORD_PROPOSED && kind != RECORD_BROUGHT)
-        return 0;
-    code = record_parse(event, &body, out_error);
-    if (code < 0)
-        return code;
-    if (kind == RECORD_DEFINED)
-        code = read_defined(reading, body, out_error);
-    else if (kind == RECORD_BROUGHT)
-        code =
-            brought_list_add(&reading->brought, event, body, newest(reading) + 1, reading->arena, out_error);
-    else if (kind == RECORD_SET)
-        code = read_set(reading, event, body, out_error);
-    else
-        code = read_machine(reading, event, body, out_error);
-    json_decref(body);
-    return code;
 }
 
 /* Notes the figure of the grid that an end froze; of a trial of the digest it is known when that is read. */
@@ -219,6 +220,8 @@ static int recognize(struct reading *reading, const struct store_event *event)
 
 static int read_event(void *context, const struct store_event *event, struct fly_error *out_error)
 {
+    static const struct log_visitor job = {
+        .on_defined = on_defined, .on_set = on_set, .on_proposed = on_proposed, .on_brought = on_brought};
     struct reading *reading = context;
     enum record_kind kind = record_kind_parse(event->kind);
     struct trial_past *past = NULL;
@@ -226,7 +229,7 @@ static int read_event(void *context, const struct store_event *event, struct fly
 
     if (reading->digest.mark.number > 0 && !reading->begun)
         return recognize(reading, event);
-    code = read_job(reading, event, kind, out_error);
+    code = log_tell(&job, reading, event, NULL, out_error);
     reading->mark = (struct digest_mark){.number = event->number, .time_us = event->time_us};
     if (code < 0 || event->trial == 0)
         return code;

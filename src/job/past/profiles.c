@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job/past/profiles.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "job/core/job_record.h"
-#include "job/core/job_words.h"
 
 struct reading {
     struct arena *arena;
@@ -14,20 +12,23 @@ struct reading {
     size_t capacity;
 };
 
-static int add(struct reading *reading, const struct job_row *row, const struct profiled_record *record,
-               struct fly_error *out_error)
+static int on_profiled(void *fold, const struct log_event *at, const struct profiled_record *record)
 {
+    struct reading *reading = fold;
     struct job_profiles *profiles = &reading->profiles;
-    struct fly_power_point *points = arena_alloc(reading->arena, record->count + 1, sizeof points[0]);
+    struct fly_power_point *points;
 
+    if (!record->folded || record->count == 0)
+        return 0;
+    points = arena_alloc(reading->arena, record->count + 1, sizeof points[0]);
     if (points == NULL)
-        return error_no_memory(out_error);
+        return error_no_memory(at->error);
     if (profiles->count == reading->capacity) {
         size_t capacity = 2 * reading->capacity + 16;
         struct job_batch_profile *wider = arena_alloc(reading->arena, capacity, sizeof wider[0]);
 
         if (wider == NULL)
-            return error_no_memory(out_error);
+            return error_no_memory(at->error);
         if (profiles->count > 0)
             memcpy(wider, profiles->profiles, profiles->count * sizeof wider[0]);
         profiles->profiles = wider;
@@ -35,8 +36,8 @@ static int add(struct reading *reading, const struct job_row *row, const struct 
     }
     memcpy(points, record->points, record->count * sizeof points[0]);
     profiles->profiles[profiles->count++] =
-        (struct job_batch_profile){.machine = row->machine,
-                                   .batch_size = row->batch_size,
+        (struct job_batch_profile){.machine = reading->row->machine,
+                                   .batch_size = reading->row->batch_size,
                                    .points = points,
                                    .count = record->count,
                                    .units_per_epoch = record->units_per_epoch};
@@ -45,25 +46,9 @@ static int add(struct reading *reading, const struct job_row *row, const struct 
 
 static int visit(void *context, const struct store_event *event, struct fly_error *out_error)
 {
-    struct reading *reading = context;
-    struct profiled_record *record;
-    struct fly_error why;
-    json_t *body = NULL;
-    int code;
+    static const struct log_visitor visitor = {.on_profiled = on_profiled};
 
-    if (record_kind_parse(event->kind) != RECORD_PROFILED)
-        return 0;
-    record = malloc(sizeof *record);
-    if (record == NULL)
-        return error_no_memory(out_error);
-    code = record_parse(event, &body, out_error);
-    if (code == 0 && record_read_profiled(body, record, &why) < 0)
-        code = record_refuse(event, &why, out_error);
-    else if (code == 0 && record->folded && record->count > 0)
-        code = add(reading, reading->row, record, out_error);
-    json_decref(body);
-    free(record);
-    return code;
+    return log_tell(&visitor, context, event, NULL, out_error);
 }
 
 int job_profiles_read(const struct jobs *jobs, const struct job_history *history, struct arena *arena,

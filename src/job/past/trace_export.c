@@ -84,30 +84,27 @@ static void write_power(struct tracing *tracing, uint32_t batch_size, double lim
 }
 
 /* Writes a profile if it counts epochs and is the first of its batch size. */
+static int on_profiled(void *fold, const struct log_event *at, const struct profiled_record *record)
+{
+    struct tracing *tracing = fold;
+    const struct job_row *row =
+        at->event->trial <= tracing->history->count ? &tracing->history->rows[at->event->trial - 1] : NULL;
+
+    if (row == NULL || !record->folded || !(record->units_per_epoch > 0.0) ||
+        row->machine != tracing->machine || row->revision != tracing->history->revision)
+        return 0;
+    tracing->profiled[index_of(&tracing->history->definition, row->batch_size)] = true;
+    for (size_t i = 0; i < record->count; i++)
+        write_power(tracing, row->batch_size, record->points[i].limit_w,
+                    record->points[i].time_s * record->units_per_epoch, record->points[i].power_w);
+    return 0;
+}
+
 static int take_profile(void *context, const struct store_event *event, struct fly_error *out_error)
 {
-    struct tracing *tracing = context;
-    const struct job_row *row;
-    struct profiled_record *record;
-    json_t *body = NULL;
+    static const struct log_visitor visitor = {.on_profiled = on_profiled};
 
-    if (record_kind_parse(event->kind) != RECORD_PROFILED || event->trial > tracing->history->count)
-        return 0;
-    row = &tracing->history->rows[event->trial - 1];
-    record = malloc(sizeof *record);
-    if (record == NULL)
-        return error_no_memory(out_error);
-    if (record_parse(event, &body, NULL) == 0 && record_read_profiled(body, record, NULL) == 0 &&
-        record->folded && record->units_per_epoch > 0.0 && row->machine == tracing->machine &&
-        row->revision == tracing->history->revision) {
-        tracing->profiled[index_of(&tracing->history->definition, row->batch_size)] = true;
-        for (size_t i = 0; i < record->count; i++)
-            write_power(tracing, row->batch_size, record->points[i].limit_w,
-                        record->points[i].time_s * record->units_per_epoch, record->points[i].power_w);
-    }
-    json_decref(body);
-    free(record);
-    return 0;
+    return log_tell(&visitor, context, event, NULL, out_error);
 }
 
 /* Whether a trial ran under one limit alone, with the batch size and the limit of `like`. */

@@ -289,7 +289,7 @@ def test_logs_that_are_not_understood():
     result = flyball("report", "--by", "job", "--store", store, "--format", "json")
     said = json.loads(result.stdout)
     tap.contains(result.stderr, "job 'words' is left out: event")
-    tap.contains(result.stderr, "'teleported', which this version does not know")
+    tap.contains(result.stderr, "'teleported' is not known here")
     tap.equal([left["job"] for left in said["jobs_left_out"]], ["words"])
     tap.equal([row for row in said["rows"] if row["job"] == "digits"], [row for row in before if row["job"] == "digits"])
     tap.equal([row["job"] for row in said["rows"]], ["digits", None])

@@ -212,7 +212,8 @@ static int take_epoch(void *state, const struct store_event *event, struct fly_e
 
     (void)out_error;
     if (strncmp(event->key, "epoch/", strlen("epoch/")) == 0 && record_parse(event, &body, NULL) == 0 &&
-        record_read_epoch(body, &record, NULL) == 0 && (!found->found || record.epoch > found->record.epoch))
+        record_read(RECORD_EPOCH, body, NULL, &record, NULL) == 0 &&
+        (!found->found || record.epoch > found->record.epoch))
         *found = (struct epoch_found){record, true};
     json_decref(body);
     return 0;
