@@ -85,3 +85,57 @@ void bytes_text(struct bytes_reader *reader, char *text, size_t capacity)
         memcpy(text, taken, (size_t)length);
     text[taken != NULL ? length : 0] = '\0';
 }
+
+void bytes_put_rows(struct buffer *bytes, const struct bytes_row *rows, size_t count, const void *from)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *member = (const char *)from + rows[i].at;
+        uint64_t word;
+        uint32_t half;
+
+        switch (rows[i].kind) {
+        case BYTES_U32:
+            memcpy(&half, member, sizeof half);
+            bytes_put_u64(bytes, half);
+            break;
+        case BYTES_U64:
+        case BYTES_DOUBLE:
+            memcpy(&word, member, sizeof word);
+            bytes_put_u64(bytes, word);
+            break;
+        case BYTES_BOOL:
+            bytes_put_u64(bytes, *(const bool *)member);
+            break;
+        case BYTES_CHARS:
+            bytes_put_text(bytes, member);
+            break;
+        }
+    }
+}
+
+void bytes_rows(struct bytes_reader *reader, const struct bytes_row *rows, size_t count, void *into)
+{
+    for (size_t i = 0; i < count; i++) {
+        char *member = (char *)into + rows[i].at;
+        uint64_t word;
+        uint32_t half;
+
+        switch (rows[i].kind) {
+        case BYTES_U32:
+            half = (uint32_t)bytes_up_to(reader, rows[i].most < UINT32_MAX ? rows[i].most : UINT32_MAX);
+            memcpy(member, &half, sizeof half);
+            break;
+        case BYTES_U64:
+        case BYTES_DOUBLE:
+            word = bytes_up_to(reader, rows[i].most);
+            memcpy(member, &word, sizeof word);
+            break;
+        case BYTES_BOOL:
+            *(bool *)member = bytes_bool(reader);
+            break;
+        case BYTES_CHARS:
+            bytes_text(reader, member, rows[i].size);
+            break;
+        }
+    }
+}

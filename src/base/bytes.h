@@ -50,4 +50,33 @@ static inline bool bytes_whole(const struct bytes_reader *reader)
     return !reader->failed && reader->left == 0;
 }
 
+/*
+ * A struct's members as rows, so that one list both writes and reads them:
+ *
+ *     static const struct bytes_row rows[] = {BYTES_AT(arm, reached), BYTES_UP_TO(arm, doubt, DOUBT_COUNT -
+ * 1)};
+ *
+ *     bytes_put_rows(&bytes, BYTES_ROWS(rows), arm);
+ *     bytes_rows(&reader, BYTES_ROWS(rows), &arm);
+ *
+ * A member is a whole number or an enum, a double, a bool, or a text in an array of its own.
+ */
+struct bytes_row {
+    uint16_t at, size;
+    enum bytes_kind { BYTES_U32, BYTES_U64, BYTES_DOUBLE, BYTES_BOOL, BYTES_CHARS } kind;
+    uint64_t most; /* of a whole number */
+};
+
+#define BYTES_AT(type, member) BYTES_UP_TO(type, member, UINT64_MAX)
+/* clang-format off */
+#define BYTES_UP_TO(type, member, most) \
+    {offsetof(struct type, member), sizeof(((struct type *)0)->member), \
+     _Generic(((struct type *)0)->member, uint32_t: BYTES_U32, uint64_t: BYTES_U64, int64_t: BYTES_U64, \
+              double: BYTES_DOUBLE, bool: BYTES_BOOL, char *: BYTES_CHARS), most}
+/* clang-format on */
+#define BYTES_ROWS(rows) rows, sizeof(rows) / sizeof(rows)[0]
+
+void bytes_put_rows(struct buffer *bytes, const struct bytes_row *rows, size_t count, const void *from);
+void bytes_rows(struct bytes_reader *reader, const struct bytes_row *rows, size_t count, void *into);
+
 #endif

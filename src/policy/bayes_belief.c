@@ -351,6 +351,15 @@ void belief_bring(struct belief *belief, const struct past_brought *brought)
 
 /* ---- bytes ---- */
 
+static const struct bytes_row arm_rows[] = {
+    BYTES_AT(belief_arm, reached),       BYTES_AT(belief_arm, mean),
+    BYTES_AT(belief_arm, squares),       BYTES_AT(belief_arm, stopped_precision),
+    BYTES_AT(belief_arm, stopped_value), BYTES_AT(belief_arm, failures),
+    BYTES_AT(belief_arm, tried),         BYTES_AT(belief_arm, profiled),
+    BYTES_AT(belief_arm, cost_known),    BYTES_AT(belief_arm, log_cost),
+    BYTES_AT(belief_arm, level),         BYTES_AT(belief_arm, seen),
+};
+
 void belief_save(const struct belief *belief, struct buffer *bytes)
 {
     belief_past_save(&belief->past, belief->count, bytes);
@@ -359,18 +368,7 @@ void belief_save(const struct belief *belief, struct buffer *bytes)
     for (size_t i = 0; i < belief->count; i++) {
         const struct belief_arm *arm = &belief->arms[i];
 
-        bytes_put_u64(bytes, arm->reached);
-        bytes_put_double(bytes, arm->mean);
-        bytes_put_double(bytes, arm->squares);
-        bytes_put_double(bytes, arm->stopped_precision);
-        bytes_put_double(bytes, arm->stopped_value);
-        bytes_put_u64(bytes, arm->failures);
-        bytes_put_u64(bytes, arm->tried);
-        bytes_put_u64(bytes, arm->profiled);
-        bytes_put_u64(bytes, arm->cost_known);
-        bytes_put_double(bytes, arm->log_cost);
-        bytes_put_double(bytes, arm->level);
-        bytes_put_u64(bytes, arm->seen);
+        bytes_put_rows(bytes, BYTES_ROWS(arm_rows), arm);
         drift_watch_save(&arm->watch, bytes);
     }
 }
@@ -397,18 +395,8 @@ bool belief_load(struct belief *belief, struct bytes_reader *bytes)
     for (size_t i = 0; i < belief->count; i++) {
         struct belief_arm *arm = &belief->arms[i];
 
-        arm->reached = bytes_u64(bytes);
-        arm->mean = bytes_double(bytes);
-        arm->squares = bytes_double(bytes);
-        arm->stopped_precision = bytes_double(bytes);
-        arm->stopped_value = bytes_double(bytes);
-        arm->failures = bytes_u64(bytes);
-        arm->tried = bytes_bool(bytes);
-        arm->profiled = bytes_bool(bytes);
-        arm->cost_known = bytes_bool(bytes);
-        arm->log_cost = bytes_double(bytes);
-        arm->level = bytes_double(bytes);
-        arm->seen = bytes_up_to(bytes, belief->seen);
+        bytes_rows(bytes, BYTES_ROWS(arm_rows), arm);
+        bytes->failed |= arm->seen > belief->seen;
         possible = drift_watch_load(&arm->watch, bytes) && possible && is_possible(arm);
     }
     if (bytes->failed || !possible)

@@ -200,17 +200,8 @@ const struct past_tally *belief_past_tally(const struct belief_past *past, size_
 void belief_past_save(const struct belief_past *past, size_t count, struct buffer *bytes)
 {
     bytes_put_u64(bytes, past->brought ? 1 + (uint64_t)past->kind : 0);
-    for (size_t i = 0; i < count && past->brought; i++) {
-        const struct past_tally *tally = &past->tallies[i];
-
-        bytes_put_u64(bytes, tally->reached);
-        bytes_put_double(bytes, tally->mean);
-        bytes_put_double(bytes, tally->squares);
-        bytes_put_u64(bytes, tally->stopped);
-        bytes_put_double(bytes, tally->stopped_epochs);
-        bytes_put_u64(bytes, tally->failed);
-        bytes_put_double(bytes, tally->log_epoch_cost);
-    }
+    for (size_t i = 0; i < count && past->brought; i++)
+        bytes_put_rows(bytes, PAST_TALLY_ROWS, &past->tallies[i]);
 }
 
 bool belief_past_load(struct bytes_reader *bytes, size_t count, struct past_batch *batches,
@@ -223,17 +214,9 @@ bool belief_past_load(struct bytes_reader *bytes, size_t count, struct past_batc
     if (kind > 0)
         out_brought->kind = (enum past_kind)(kind - 1);
     for (size_t i = 0; i < out_brought->count; i++) {
-        struct past_tally *tally = &batches[i].tally;
-
         batches[i].batch = i;
-        tally->reached = bytes_u64(bytes);
-        tally->mean = bytes_double(bytes);
-        tally->squares = bytes_double(bytes);
-        tally->stopped = bytes_u64(bytes);
-        tally->stopped_epochs = bytes_double(bytes);
-        tally->failed = bytes_u64(bytes);
-        tally->log_epoch_cost = bytes_double(bytes);
-        possible = possible && past_tally_possible(tally);
+        bytes_rows(bytes, PAST_TALLY_ROWS, &batches[i].tally);
+        possible = possible && past_tally_possible(&batches[i].tally);
     }
     return !bytes->failed && possible;
 }

@@ -42,22 +42,18 @@ bool crash_streaks_take(struct crash_streak *streaks, size_t count, size_t batch
     return own->given_up && !before;
 }
 
+static const struct bytes_row rows[] = {
+    BYTES_AT(crash_streak, crashes), BYTES_AT(crash_streak, others_trained),
+    BYTES_AT(crash_streak, others_crashed), BYTES_AT(crash_streak, given_up)};
+
 void crash_streaks_save(const struct crash_streak *streaks, size_t count, struct buffer *bytes)
 {
-    for (size_t i = 0; i < count; i++) {
-        bytes_put_u64(bytes, streaks[i].crashes);
-        bytes_put_u64(bytes, streaks[i].others_trained);
-        bytes_put_u64(bytes, streaks[i].others_crashed);
-        bytes_put_u64(bytes, streaks[i].given_up);
-    }
+    for (size_t i = 0; i < count; i++)
+        bytes_put_rows(bytes, BYTES_ROWS(rows), &streaks[i]);
 }
 
 void crash_streaks_load(struct crash_streak *streaks, size_t count, struct bytes_reader *bytes)
 {
-    for (size_t i = 0; i < count; i++) {
-        streaks[i].crashes = bytes_u64(bytes);
-        streaks[i].others_trained = bytes_u64(bytes);
-        streaks[i].others_crashed = bytes_u64(bytes);
-        streaks[i].given_up = bytes_bool(bytes);
-    }
+    for (size_t i = 0; i < count; i++)
+        bytes_rows(bytes, BYTES_ROWS(rows), &streaks[i]);
 }

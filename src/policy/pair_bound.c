@@ -354,20 +354,16 @@ double pair_narrowing(const struct pair *pair, const struct belief *belief, size
 
 /* ---- bytes ---- */
 
+static const struct bytes_row arm_rows[] = {
+    BYTES_AT(pair_arm, taken_s),    BYTES_AT(pair_arm, profile_s), BYTES_AT(pair_arm, run_s),
+    BYTES_AT(pair_arm, run_epochs), BYTES_AT(pair_arm, reached),   BYTES_AT(pair_arm, missed),
+    BYTES_AT(pair_arm, epochs),     BYTES_AT(pair_arm, profiling),
+};
+
 void pair_bound_save(const struct pair_bound *bound, struct buffer *bytes)
 {
-    for (size_t i = 0; i < bound->spec->batch_count; i++) {
-        const struct pair_arm *arm = &bound->arms[i];
-
-        bytes_put_double(bytes, arm->taken_s);
-        bytes_put_double(bytes, arm->profile_s);
-        bytes_put_double(bytes, arm->run_s);
-        bytes_put_double(bytes, arm->run_epochs);
-        bytes_put_u64(bytes, arm->reached);
-        bytes_put_u64(bytes, arm->missed);
-        bytes_put_double(bytes, arm->epochs);
-        bytes_put_u64(bytes, arm->profiling);
-    }
+    for (size_t i = 0; i < bound->spec->batch_count; i++)
+        bytes_put_rows(bytes, BYTES_ROWS(arm_rows), &bound->arms[i]);
 }
 
 bool pair_bound_load(struct pair_bound *bound, struct bytes_reader *bytes)
@@ -377,14 +373,7 @@ bool pair_bound_load(struct pair_bound *bound, struct bytes_reader *bytes)
     for (size_t i = 0; i < bound->spec->batch_count; i++) {
         struct pair_arm *arm = &bound->arms[i];
 
-        arm->taken_s = bytes_double(bytes);
-        arm->profile_s = bytes_double(bytes);
-        arm->run_s = bytes_double(bytes);
-        arm->run_epochs = bytes_double(bytes);
-        arm->reached = bytes_u64(bytes);
-        arm->missed = bytes_u64(bytes);
-        arm->epochs = bytes_double(bytes);
-        arm->profiling = bytes_u64(bytes);
+        bytes_rows(bytes, BYTES_ROWS(arm_rows), arm);
         possible = possible && arm->taken_s >= 0.0 && arm->profile_s >= 0.0 && arm->run_s >= 0.0 &&
                    arm->run_epochs >= 0.0 && (arm->reached == 0 || arm->epochs > 0.0) &&
                    isfinite(arm->taken_s + arm->profile_s + arm->run_s + arm->run_epochs + arm->epochs);

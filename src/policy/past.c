@@ -9,6 +9,12 @@
 
 const struct past_tally past_tally_none = {.log_epoch_cost = NAN};
 
+const struct bytes_row past_tally_rows[] = {
+    BYTES_AT(past_tally, reached),        BYTES_AT(past_tally, mean),           BYTES_AT(past_tally, squares),
+    BYTES_AT(past_tally, stopped),        BYTES_AT(past_tally, stopped_epochs), BYTES_AT(past_tally, failed),
+    BYTES_AT(past_tally, log_epoch_cost),
+};
+
 void past_tally_take(struct past_tally *tally, enum trial_outcome outcome, double epochs, uint32_t max_epochs)
 {
     double value, before = tally->mean;

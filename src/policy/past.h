@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "policy/event.h"
 
 /*
@@ -37,6 +38,9 @@ struct past_tally {
 };
 
 extern const struct past_tally past_tally_none;
+
+extern const struct bytes_row past_tally_rows[]; /* for bytes_put_rows */
+#define PAST_TALLY_ROWS past_tally_rows, 7
 
 /* Adds a trial that ended after so many epochs; one that shows nothing of its batch size is left out. */
 void past_tally_take(struct past_tally *tally, enum trial_outcome outcome, double epochs,

@@ -234,6 +234,12 @@ double guard_limit_share(const struct job_spec *spec, const struct fly_power_poi
 
 /* ---- bytes ---- */
 
+static const struct bytes_row guard_rows[] = {
+    BYTES_AT(guard, level),    BYTES_AT(guard, level_runs), BYTES_AT(guard, level_at), BYTES_AT(guard, asked),
+    BYTES_AT(guard, asked_at), BYTES_AT(guard, smooth),     BYTES_AT(guard, least),    BYTES_AT(guard, rose),
+    BYTES_AT(guard, rests),    BYTES_AT(guard, begun_at),   BYTES_AT(guard, fails),
+};
+
 void guard_save(const struct guard *guard, struct buffer *bytes)
 {
     bytes_put_u64(bytes, guard->finished);
@@ -247,17 +253,7 @@ void guard_save(const struct guard *guard, struct buffer *bytes)
         bytes_put_double(bytes, guard->open[i].cost);
         bytes_put_u64(bytes, guard->open[i].used);
     }
-    bytes_put_double(bytes, guard->level);
-    bytes_put_u64(bytes, guard->level_runs);
-    bytes_put_u64(bytes, guard->level_at);
-    bytes_put_u64(bytes, guard->asked);
-    bytes_put_u64(bytes, guard->asked_at);
-    bytes_put_double(bytes, guard->smooth);
-    bytes_put_double(bytes, guard->least);
-    bytes_put_u64(bytes, guard->rose);
-    bytes_put_u64(bytes, guard->rests);
-    bytes_put_u64(bytes, guard->begun_at);
-    bytes_put_u64(bytes, guard->fails);
+    bytes_put_rows(bytes, BYTES_ROWS(guard_rows), guard);
 }
 
 void guard_load(struct guard *guard, struct bytes_reader *bytes)
@@ -273,15 +269,7 @@ void guard_load(struct guard *guard, struct bytes_reader *bytes)
         guard->open[i].cost = bytes_double(bytes);
         guard->open[i].used = bytes_bool(bytes);
     }
-    guard->level = bytes_double(bytes);
-    guard->level_runs = bytes_u64(bytes);
-    guard->level_at = bytes_up_to(bytes, guard->finished);
-    guard->asked = bytes_bool(bytes);
-    guard->asked_at = bytes_up_to(bytes, guard->finished);
-    guard->smooth = bytes_double(bytes);
-    guard->least = bytes_double(bytes);
-    guard->rose = bytes_bool(bytes);
-    guard->rests = bytes_bool(bytes);
-    guard->begun_at = bytes_up_to(bytes, guard->finished);
-    guard->fails = bytes_bool(bytes);
+    bytes_rows(bytes, BYTES_ROWS(guard_rows), guard);
+    bytes->failed |= guard->level_at > guard->finished || guard->asked_at > guard->finished ||
+                     guard->begun_at > guard->finished;
 }

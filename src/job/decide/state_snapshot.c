@@ -23,60 +23,132 @@ bool job_state_saves(const struct job_state *state)
     return state->policy != NULL && state->policy->save != NULL && state->policy->load != NULL;
 }
 
-static void put_i64(struct buffer *bytes, int64_t value)
+/* ---- what is only copied ---- */
+
+static const struct bytes_row fact_rows[] = {
+    BYTES_AT(batch_facts, observed),
+    BYTES_AT(batch_facts, reached),
+    BYTES_AT(batch_facts, priced),
+    BYTES_AT(batch_facts, cost_j),
+    BYTES_AT(batch_facts, energy_j),
+    BYTES_AT(batch_facts, time_s),
+    BYTES_AT(batch_facts, reached_energy_j),
+    BYTES_AT(batch_facts, reached_time_s),
+    BYTES_AT(batch_facts, longest_s),
+    BYTES_AT(batch_facts, reached_epochs),
+    BYTES_AT(batch_facts, units_per_epoch),
+    BYTES_AT(batch_facts, final.count),
+    BYTES_AT(batch_facts, final.mean),
+    BYTES_AT(batch_facts, final.squares),
+    BYTES_AT(batch_facts, worse),
+    BYTES_AT(batch_facts, first_steps),
+    BYTES_AT(batch_facts, crashed),
+    BYTES_AT(batch_facts, silent),
+    BYTES_AT(batch_facts, unstarted),
+    BYTES_AT(batch_facts, crash_text),
+};
+
+static const struct bytes_row line_rows[] = {
+    BYTES_AT(job_line, described),   BYTES_AT(job_line, excluded),      BYTES_AT(job_line, overflowing),
+    BYTES_AT(job_line, recurrences), BYTES_AT(job_line, baseline_runs), BYTES_AT(job_line, baseline_time_s),
+    BYTES_AT(job_line, growth),      BYTES_AT(job_line, anew_trial),    BYTES_AT(job_line, anew_us),
+};
+
+static const struct bytes_row trial_rows[] = {
+    BYTES_AT(job_trial, number),
+    BYTES_AT(job_trial, index),
+    BYTES_AT(job_trial, recurrence),
+    BYTES_AT(job_trial, try_number),
+    BYTES_AT(job_trial, line),
+    BYTES_AT(job_trial, batch),
+    BYTES_UP_TO(job_trial, reason, REASON_COUNT - 1),
+    BYTES_AT(job_trial, epochs),
+    BYTES_AT(job_trial, attempt),
+    BYTES_AT(job_trial, epochs_done),
+    BYTES_AT(job_trial, progress.held),
+    BYTES_AT(job_trial, progress.best),
+    BYTES_AT(job_trial, stop_by_us),
+    BYTES_AT(job_trial, sign_us),
+    BYTES_AT(job_trial, run),
+    BYTES_AT(job_trial, submission),
+    BYTES_AT(job_trial, limit_w),
+    BYTES_AT(job_trial, heartbeat_s),
+    BYTES_AT(job_trial, metric),
+    BYTES_AT(job_trial, past_energy_j),
+    BYTES_AT(job_trial, past_time_s),
+    BYTES_AT(job_trial, energy_j),
+    BYTES_AT(job_trial, time_s),
+    BYTES_AT(job_trial, longest_s),
+    BYTES_AT(job_trial, longest_epoch_s),
+    BYTES_AT(job_trial, decided_energy_j),
+    BYTES_AT(job_trial, decided_time_s),
+    BYTES_AT(job_trial, reference_per_kwh),
+    BYTES_AT(job_trial, growth),
+    BYTES_AT(job_trial, steps),
+    BYTES_AT(job_trial, past_startup_energy_j),
+    BYTES_AT(job_trial, past_startup_time_s),
+    BYTES_AT(job_trial, startup_energy_j),
+    BYTES_AT(job_trial, startup_time_s),
+    BYTES_AT(job_trial, later.epochs),
+    BYTES_AT(job_trial, later.energy_j),
+    BYTES_AT(job_trial, later.time_s),
+    BYTES_AT(job_trial, wants_profile),
+    BYTES_AT(job_trial, profiles),
+    BYTES_AT(job_trial, counted),
+    BYTES_AT(job_trial, capped),
+    BYTES_AT(job_trial, last_try),
+    BYTES_AT(job_trial, decided),
+    BYTES_AT(job_trial, lost),
+    BYTES_AT(job_trial, silent),
+    BYTES_AT(job_trial, reported),
+    BYTES_AT(job_trial, of_past),
+    BYTES_AT(job_trial, startup_told),
+};
+
+static const struct bytes_row recurrence_rows[] = {
+    BYTES_AT(job_recurrence, number),      BYTES_AT(job_recurrence, submission),
+    BYTES_AT(job_recurrence, tries),       BYTES_AT(job_recurrence, line),
+    BYTES_AT(job_recurrence, line_number), BYTES_AT(job_recurrence, policy_tries),
+    BYTES_AT(job_recurrence, begun),
+};
+
+static const struct bytes_row policy_rows[] = {BYTES_AT(job_policy_set, from), BYTES_AT(job_policy_set, name),
+                                               BYTES_AT(job_policy_set, sha256)};
+
+static const struct bytes_row state_rows[] = {
+    BYTES_UP_TO(job_state, objective.kind, FLY_OBJECTIVE_MONEY),
+    BYTES_AT(job_state, objective.eta),
+    BYTES_AT(job_state, objective.max_slowdown),
+    BYTES_AT(job_state, objective_from),
+    BYTES_AT(job_state, control_every),
+    BYTES_AT(job_state, pin_batch_size),
+    BYTES_AT(job_state, pin_limit_w),
+    BYTES_AT(job_state, reference_per_kwh),
+    BYTES_AT(job_state, number),
+    BYTES_AT(job_state, last_us),
+    BYTES_AT(job_state, trials),
+    BYTES_AT(job_state, recurrences),
+    BYTES_AT(job_state, recurrences_end),
+    BYTES_AT(job_state, owners),
+    BYTES_AT(job_state, revision),
+    BYTES_UP_TO(job_state, brought.kind, PAST_KINDS - 1),
+    BYTES_AT(job_state, brought.source),
+};
+
+static const struct bytes_row point_rows[] = {BYTES_AT(fly_power_point, limit_w),
+                                              BYTES_AT(fly_power_point, power_w),
+                                              BYTES_AT(fly_power_point, time_s)};
+
+/* ---- what was observed elsewhere ---- */
+
+static void save_brought(const struct job_brought *brought, struct buffer *bytes)
 {
-    bytes_put_u64(bytes, (uint64_t)value);
-}
+    bytes_put_u64(bytes, brought->count);
+    for (size_t i = 0; i < brought->count; i++) {
+        const struct past_tally tally = brought_tally(&brought->batches[i]);
 
-static int64_t get_i64(struct bytes_reader *bytes)
-{
-    return (int64_t)bytes_u64(bytes);
-}
-
-static uint32_t get_u32(struct bytes_reader *bytes)
-{
-    return (uint32_t)bytes_up_to(bytes, UINT32_MAX);
-}
-
-/* ---- what was observed of epochs, here and elsewhere ---- */
-
-static void save_tally(const struct past_tally *tally, struct buffer *bytes)
-{
-    bytes_put_u64(bytes, tally->reached);
-    bytes_put_double(bytes, tally->mean);
-    bytes_put_double(bytes, tally->squares);
-    bytes_put_u64(bytes, tally->stopped);
-    bytes_put_double(bytes, tally->stopped_epochs);
-    bytes_put_u64(bytes, tally->failed);
-    bytes_put_double(bytes, tally->log_epoch_cost);
-}
-
-static struct past_tally load_tally(struct bytes_reader *bytes)
-{
-    struct past_tally tally;
-
-    tally.reached = bytes_u64(bytes);
-    tally.mean = bytes_double(bytes);
-    tally.squares = bytes_double(bytes);
-    tally.stopped = bytes_u64(bytes);
-    tally.stopped_epochs = bytes_double(bytes);
-    tally.failed = bytes_u64(bytes);
-    tally.log_epoch_cost = bytes_double(bytes);
-    return tally;
-}
-
-static void save_brought(const struct job_state *state, struct buffer *bytes)
-{
-    bytes_put_text(bytes, state->owners);
-    bytes_put_text(bytes, state->revision);
-    bytes_put_u64(bytes, state->brought.kind);
-    bytes_put_text(bytes, state->brought.source);
-    bytes_put_u64(bytes, state->brought.count);
-    for (size_t i = 0; i < state->brought.count; i++) {
-        const struct past_tally tally = brought_tally(&state->brought.batches[i]);
-
-        bytes_put_u64(bytes, state->brought.batches[i].batch_size);
-        save_tally(&tally, bytes);
+        bytes_put_u64(bytes, brought->batches[i].batch_size);
+        bytes_put_rows(bytes, PAST_TALLY_ROWS, &tally);
     }
 }
 
@@ -84,20 +156,15 @@ static int load_brought(struct job_state *state, struct bytes_reader *bytes, str
 {
     struct job_brought *brought = &state->brought;
 
-    bytes_text(bytes, state->owners, sizeof state->owners);
-    bytes_text(bytes, state->revision, sizeof state->revision);
-    brought->kind = (enum past_kind)bytes_up_to(bytes, PAST_KINDS - 1);
-    bytes_text(bytes, brought->source, sizeof brought->source);
     brought->count = (size_t)bytes_up_to(bytes, JOB_BATCHES_MAX);
-    if (brought->count == 0)
-        return 0;
-    brought->batches = arena_alloc(&state->arena, brought->count, sizeof brought->batches[0]);
+    brought->batches = arena_alloc(&state->arena, brought->count + 1, sizeof brought->batches[0]);
     if (brought->batches == NULL)
         return error_no_memory(out_error);
     for (size_t i = 0; i < brought->count; i++) {
-        uint32_t size = get_u32(bytes);
-        const struct past_tally tally = load_tally(bytes);
+        uint32_t size = (uint32_t)bytes_up_to(bytes, UINT32_MAX);
+        struct past_tally tally;
 
+        bytes_rows(bytes, PAST_TALLY_ROWS, &tally);
         brought->batches[i] = brought_of(size, &tally);
     }
     return 0;
@@ -105,77 +172,27 @@ static int load_brought(struct job_state *state, struct bytes_reader *bytes, str
 
 /* ---- lines ---- */
 
-static void save_part(const struct profile_part *part, struct buffer *bytes)
-{
-    bytes_put_u64(bytes, part->count);
-    for (size_t i = 0; i < part->count; i++) {
-        bytes_put_double(bytes, part->points[i].limit_w);
-        bytes_put_double(bytes, part->points[i].power_w);
-        bytes_put_double(bytes, part->points[i].time_s);
-    }
-}
-
-static int load_part(struct job_line *line, size_t batch, struct bytes_reader *bytes,
-                     struct fly_error *out_error)
-{
-    size_t count = (size_t)bytes_up_to(bytes, JOB_KNOWN_MAX);
-    int code = 0;
-
-    for (size_t i = 0; i < count && code == 0 && !bytes->failed; i++) {
-        struct fly_power_point point;
-
-        point.limit_w = bytes_double(bytes);
-        point.power_w = bytes_double(bytes);
-        point.time_s = bytes_double(bytes);
-        code = profile_part_take(&line->parts[batch], &line->arena, &point, 1, out_error);
-    }
-    return code;
-}
-
 static void save_line(const struct job_line *line, struct buffer *bytes)
 {
+    size_t limits = line->limits_known ? line->spec->batches[0].limit_count : 0;
+
     bytes_put_text(bytes, line->gpu_model);
     bytes_put_u64(bytes, line->gpu_count);
     bytes_put_u64(bytes, line->world_size);
     bytes_put_u64(bytes, line->gpu_memory_bytes);
     bytes_put_double(bytes, line->spec->max_power_w);
-    bytes_put_u64(bytes, line->limits_known ? line->spec->batches[0].limit_count : 0);
-    for (size_t i = 0; line->limits_known && i < line->spec->batches[0].limit_count; i++)
+    bytes_put_u64(bytes, limits);
+    for (size_t i = 0; i < limits; i++)
         bytes_put_double(bytes, line->spec->batches[0].limits_w[i]);
-    bytes_put_u64(bytes, line->described);
-    bytes_put_u64(bytes, line->excluded);
-    bytes_put_u64(bytes, line->overflowing);
-    bytes_put_u64(bytes, line->recurrences);
-    bytes_put_u64(bytes, line->baseline_runs);
-    bytes_put_double(bytes, line->baseline_time_s);
-    bytes_put_double(bytes, line->growth);
-    bytes_put_u64(bytes, line->anew_trial);
-    put_i64(bytes, line->anew_us);
+    bytes_put_rows(bytes, BYTES_ROWS(line_rows), line);
     for (size_t i = 0; i < line->spec->batch_count; i++) {
-        const struct batch_facts *facts = &line->facts[i];
+        const struct profile_part *part = &line->parts[i];
 
-        bytes_put_u64(bytes, facts->observed);
-        bytes_put_u64(bytes, facts->reached);
-        bytes_put_u64(bytes, facts->priced);
-        bytes_put_double(bytes, facts->cost_j);
-        bytes_put_double(bytes, facts->energy_j);
-        bytes_put_double(bytes, facts->time_s);
-        bytes_put_double(bytes, facts->reached_energy_j);
-        bytes_put_double(bytes, facts->reached_time_s);
-        bytes_put_double(bytes, facts->longest_s);
-        bytes_put_u64(bytes, facts->reached_epochs);
-        bytes_put_double(bytes, facts->units_per_epoch);
-        bytes_put_u64(bytes, facts->final.count);
-        bytes_put_double(bytes, facts->final.mean);
-        bytes_put_double(bytes, facts->final.squares);
-        bytes_put_u64(bytes, facts->worse);
-        bytes_put_double(bytes, facts->first_steps);
-        save_tally(&facts->tally, bytes);
-        bytes_put_u64(bytes, facts->crashed);
-        bytes_put_u64(bytes, facts->silent);
-        bytes_put_u64(bytes, facts->unstarted);
-        bytes_put_text(bytes, facts->crash_text);
-        save_part(&line->parts[i], bytes);
+        bytes_put_rows(bytes, BYTES_ROWS(fact_rows), &line->facts[i]);
+        bytes_put_rows(bytes, PAST_TALLY_ROWS, &line->facts[i].tally);
+        bytes_put_u64(bytes, part->count);
+        for (size_t point = 0; point < part->count; point++)
+            bytes_put_rows(bytes, BYTES_ROWS(point_rows), &part->points[point]);
     }
     decider_save(&line->decider, bytes);
 }
@@ -184,40 +201,20 @@ static int load_facts(struct job_line *line, struct bytes_reader *bytes, struct 
 {
     int code = 0;
 
-    line->described = bytes_bool(bytes);
-    line->excluded = (size_t)bytes_up_to(bytes, line->spec->batch_count);
-    line->overflowing = get_u32(bytes);
-    line->recurrences = bytes_u64(bytes);
-    line->baseline_runs = bytes_u64(bytes);
-    line->baseline_time_s = bytes_double(bytes);
-    line->growth = bytes_double(bytes);
-    line->anew_trial = bytes_u64(bytes);
-    line->anew_us = get_i64(bytes);
-    for (size_t i = 0; i < line->spec->batch_count && code == 0; i++) {
-        struct batch_facts *facts = &line->facts[i];
+    bytes_rows(bytes, BYTES_ROWS(line_rows), line);
+    bytes->failed |= line->excluded > line->spec->batch_count;
+    for (size_t i = 0; i < line->spec->batch_count; i++) {
+        size_t points;
 
-        facts->observed = bytes_u64(bytes);
-        facts->reached = bytes_u64(bytes);
-        facts->priced = bytes_u64(bytes);
-        facts->cost_j = bytes_double(bytes);
-        facts->energy_j = bytes_double(bytes);
-        facts->time_s = bytes_double(bytes);
-        facts->reached_energy_j = bytes_double(bytes);
-        facts->reached_time_s = bytes_double(bytes);
-        facts->longest_s = bytes_double(bytes);
-        facts->reached_epochs = bytes_u64(bytes);
-        facts->units_per_epoch = bytes_double(bytes);
-        facts->final.count = bytes_u64(bytes);
-        facts->final.mean = bytes_double(bytes);
-        facts->final.squares = bytes_double(bytes);
-        facts->worse = bytes_bool(bytes);
-        facts->first_steps = bytes_double(bytes);
-        facts->tally = load_tally(bytes);
-        facts->crashed = bytes_u64(bytes);
-        facts->silent = bytes_u64(bytes);
-        facts->unstarted = bytes_u64(bytes);
-        bytes_text(bytes, facts->crash_text, sizeof facts->crash_text);
-        code = load_part(line, i, bytes, out_error);
+        bytes_rows(bytes, BYTES_ROWS(fact_rows), &line->facts[i]);
+        bytes_rows(bytes, PAST_TALLY_ROWS, &line->facts[i].tally);
+        points = (size_t)bytes_up_to(bytes, JOB_KNOWN_MAX);
+        for (size_t at = 0; at < points && code == 0 && !bytes->failed; at++) {
+            struct fly_power_point point;
+
+            bytes_rows(bytes, BYTES_ROWS(point_rows), &point);
+            code = profile_part_take(&line->parts[i], &line->arena, &point, 1, out_error);
+        }
     }
     return code;
 }
@@ -232,8 +229,8 @@ static int load_line(struct job_state *state, struct bytes_reader *bytes, struct
     int code;
 
     bytes_text(bytes, gpu_model, sizeof gpu_model);
-    hardware.gpu_count = get_u32(bytes);
-    hardware.world_size = get_u32(bytes);
+    hardware.gpu_count = (uint32_t)bytes_up_to(bytes, UINT32_MAX);
+    hardware.world_size = (uint32_t)bytes_up_to(bytes, UINT32_MAX);
     hardware.gpu_memory_bytes = bytes_u64(bytes);
     hardware.max_power_w = bytes_double(bytes);
     hardware.limit_count = (size_t)bytes_up_to(bytes, JOB_LIMITS_MAX);
@@ -252,89 +249,6 @@ static int load_line(struct job_state *state, struct bytes_reader *bytes, struct
     return code == 0 ? job_line_tell_left(line, out_error) : code;
 }
 
-/* ---- trials and recurrences ---- */
-
-/* What a trial has that is only copied. */
-/* clang-format off */
-#define TRIAL_NUMBERS(X) \
-    X(limit_w) X(heartbeat_s) X(metric) X(past_energy_j) X(past_time_s) X(energy_j) X(time_s) X(longest_s) \
-    X(decided_energy_j) X(decided_time_s) X(reference_per_kwh) X(progress.best) X(growth) X(steps) \
-    X(past_startup_energy_j) X(past_startup_time_s) X(startup_energy_j) X(startup_time_s) X(later.epochs) \
-    X(later.energy_j) X(later.time_s) X(longest_epoch_s)
-#define TRIAL_MARKS(X) \
-    X(wants_profile) X(profiles) X(counted) X(capped) X(last_try) X(decided) X(lost) X(silent) X(reported) \
-    X(of_past) X(startup_told)
-/* clang-format on */
-#define PUT_NUMBER(member) bytes_put_double(bytes, trial->member);
-#define GET_NUMBER(member) trial->member = bytes_double(bytes);
-#define PUT_MARK(member) bytes_put_u64(bytes, trial->member);
-#define GET_MARK(member) trial->member = bytes_bool(bytes);
-
-static void save_trial(const struct job_trial *trial, struct buffer *bytes)
-{
-    bytes_put_u64(bytes, trial->number);
-    bytes_put_u64(bytes, trial->index);
-    bytes_put_u64(bytes, trial->recurrence);
-    bytes_put_u64(bytes, trial->try_number);
-    bytes_put_u64(bytes, trial->line);
-    bytes_put_u64(bytes, trial->batch);
-    bytes_put_u64(bytes, trial->reason);
-    bytes_put_u64(bytes, trial->epochs);
-    bytes_put_u64(bytes, trial->attempt);
-    bytes_put_u64(bytes, trial->epochs_done);
-    bytes_put_u64(bytes, trial->progress.held);
-    put_i64(bytes, trial->stop_by_us);
-    put_i64(bytes, trial->sign_us);
-    bytes_put_text(bytes, trial->run);
-    bytes_put_text(bytes, trial->submission);
-    TRIAL_NUMBERS(PUT_NUMBER)
-    TRIAL_MARKS(PUT_MARK)
-}
-
-static void load_trial(const struct job_state *state, struct bytes_reader *bytes, struct job_trial *trial)
-{
-    trial->number = bytes_up_to(bytes, state->trials);
-    trial->index = bytes_u64(bytes);
-    trial->recurrence = bytes_u64(bytes);
-    trial->try_number = get_u32(bytes);
-    trial->line = (size_t)bytes_up_to(bytes, state->line_count - 1);
-    trial->batch = (size_t)bytes_up_to(bytes, state->lines[trial->line].spec->batch_count - 1);
-    trial->reason = (enum reason)bytes_up_to(bytes, REASON_COUNT - 1);
-    trial->epochs = get_u32(bytes);
-    trial->attempt = get_u32(bytes);
-    trial->epochs_done = get_u32(bytes);
-    trial->progress.held = get_u32(bytes);
-    trial->stop_by_us = get_i64(bytes);
-    trial->sign_us = get_i64(bytes);
-    bytes_text(bytes, trial->run, sizeof trial->run);
-    bytes_text(bytes, trial->submission, sizeof trial->submission);
-    TRIAL_NUMBERS(GET_NUMBER)
-    TRIAL_MARKS(GET_MARK)
-}
-
-static void save_recurrence(const struct job_recurrence *recurrence, struct buffer *bytes)
-{
-    bytes_put_u64(bytes, recurrence->number);
-    bytes_put_text(bytes, recurrence->submission);
-    bytes_put_u64(bytes, recurrence->tries);
-    bytes_put_u64(bytes, recurrence->line);
-    bytes_put_u64(bytes, recurrence->line_number);
-    bytes_put_u64(bytes, recurrence->policy_tries);
-    bytes_put_u64(bytes, recurrence->begun);
-}
-
-static void load_recurrence(const struct job_state *state, struct bytes_reader *bytes,
-                            struct job_recurrence *recurrence)
-{
-    recurrence->number = bytes_u64(bytes);
-    bytes_text(bytes, recurrence->submission, sizeof recurrence->submission);
-    recurrence->tries = get_u32(bytes);
-    recurrence->line = (size_t)bytes_up_to(bytes, state->line_count);
-    recurrence->line_number = bytes_u64(bytes);
-    recurrence->policy_tries = get_u32(bytes);
-    recurrence->begun = bytes_bool(bytes);
-}
-
 /* ---- the whole ---- */
 
 static void save_body(const struct job_state *state, struct buffer *bytes)
@@ -345,35 +259,21 @@ static void save_body(const struct job_state *state, struct buffer *bytes)
     bytes_put_text(bytes, text != NULL ? text : "");
     free(text);
     json_decref(definition);
-    bytes_put_u64(bytes, state->policy_set.from);
-    bytes_put_text(bytes, state->policy_set.name);
-    bytes_put_text(bytes, state->policy_set.sha256);
+    bytes_put_rows(bytes, BYTES_ROWS(policy_rows), &state->policy_set);
     bytes_put_text(bytes, state->policy->name);
     bytes_put_u64(bytes, state->policy->version);
     bytes_put_u64(bytes, DECIDER_STATE_VERSION);
-    bytes_put_u64(bytes, state->objective.kind);
-    bytes_put_double(bytes, state->objective.eta);
-    bytes_put_double(bytes, state->objective.max_slowdown);
-    bytes_put_u64(bytes, state->objective_from);
-    bytes_put_u64(bytes, state->control_every);
-    bytes_put_u64(bytes, state->pin_batch_size);
-    bytes_put_double(bytes, state->pin_limit_w);
-    bytes_put_double(bytes, state->reference_per_kwh);
-    bytes_put_u64(bytes, state->number);
-    put_i64(bytes, state->last_us);
-    bytes_put_u64(bytes, state->trials);
-    bytes_put_u64(bytes, state->recurrences);
-    bytes_put_u64(bytes, state->recurrences_end);
-    save_brought(state, bytes);
+    bytes_put_rows(bytes, BYTES_ROWS(state_rows), state);
+    save_brought(&state->brought, bytes);
     bytes_put_u64(bytes, state->line_count);
     for (size_t i = 0; i < state->line_count; i++)
         save_line(&state->lines[i], bytes);
     bytes_put_u64(bytes, state->open_count);
     for (size_t i = 0; i < state->open_count; i++)
-        save_trial(&state->open[i], bytes);
+        bytes_put_rows(bytes, BYTES_ROWS(trial_rows), &state->open[i]);
     bytes_put_u64(bytes, state->unfinished_count);
     for (size_t i = 0; i < state->unfinished_count; i++)
-        save_recurrence(&state->unfinished[i], bytes);
+        bytes_put_rows(bytes, BYTES_ROWS(recurrence_rows), &state->unfinished[i]);
 }
 
 void job_state_save(const struct job_state *state, struct buffer *bytes)
@@ -401,9 +301,7 @@ static int load_definition(struct job_state *state, struct bytes_reader *bytes,
     free(text);
     code = definition_from_json(json, &state->arena, &definition, NULL);
     json_decref(json);
-    state->policy_set.from = bytes_u64(bytes);
-    bytes_text(bytes, state->policy_set.name, sizeof state->policy_set.name);
-    bytes_text(bytes, state->policy_set.sha256, sizeof state->policy_set.sha256);
+    bytes_rows(bytes, BYTES_ROWS(policy_rows), &state->policy_set);
     if (code == 0 && job_definition_check(&definition, NULL) == 0)
         code = job_state_define(state, &definition, plugins, out_error);
     else if (code != FLY_ENOMEM)
@@ -413,23 +311,6 @@ static int load_definition(struct job_state *state, struct bytes_reader *bytes,
         return code == FLY_ENOMEM ? error_no_memory(out_error) : 1;
     return bytes_u64(bytes) != state->policy->version || strcmp(policy, state->policy->name) != 0 ||
            bytes_u64(bytes) != DECIDER_STATE_VERSION || !job_state_saves(state);
-}
-
-static void load_numbers(struct job_state *state, struct bytes_reader *bytes)
-{
-    state->objective.kind = (enum fly_objective_kind)bytes_up_to(bytes, FLY_OBJECTIVE_MONEY);
-    state->objective.eta = bytes_double(bytes);
-    state->objective.max_slowdown = bytes_double(bytes);
-    state->objective_from = bytes_u64(bytes);
-    state->control_every = get_u32(bytes);
-    state->pin_batch_size = get_u32(bytes);
-    state->pin_limit_w = bytes_double(bytes);
-    state->reference_per_kwh = bytes_double(bytes);
-    state->number = bytes_u64(bytes);
-    state->last_us = get_i64(bytes);
-    state->trials = bytes_u64(bytes);
-    state->recurrences = bytes_u64(bytes);
-    state->recurrences_end = bytes_u64(bytes);
 }
 
 static int load_tables(struct job_state *state, struct bytes_reader *bytes, struct fly_error *out_error)
@@ -443,12 +324,18 @@ static int load_tables(struct job_state *state, struct bytes_reader *bytes, stru
     for (uint64_t i = 0; i < count && code == 0 && !bytes->failed; i++) {
         struct job_trial trial = {0};
 
-        load_trial(state, bytes, &trial);
-        code = job_state_open(state, &trial, out_error);
+        bytes_rows(bytes, BYTES_ROWS(trial_rows), &trial);
+        bytes->failed |= trial.number > state->trials || trial.line >= state->line_count ||
+                         trial.batch >= state->lines[trial.line].spec->batch_count;
+        code = bytes->failed ? 1 : job_state_open(state, &trial, out_error);
     }
     count = bytes_up_to(bytes, JOB_UNFINISHED_MAX);
-    for (uint64_t i = 0; i < count && code == 0; i++)
-        load_recurrence(state, bytes, job_state_submit(state, 0));
+    for (uint64_t i = 0; i < count && code == 0; i++) {
+        struct job_recurrence *recurrence = job_state_submit(state, 0);
+
+        bytes_rows(bytes, BYTES_ROWS(recurrence_rows), recurrence);
+        bytes->failed |= recurrence->line > state->line_count;
+    }
     return code != 0 ? code : !bytes_whole(bytes);
 }
 
@@ -468,7 +355,7 @@ int job_state_load(struct job_state *state, const void *bytes, size_t length,
     code = load_definition(state, &reader, plugins, out_error);
     if (code != 0)
         return code;
-    load_numbers(state, &reader);
+    bytes_rows(&reader, BYTES_ROWS(state_rows), state);
     code = reader.failed ? 1 : load_tables(state, &reader, out_error);
     job_lines_tell_left(state);
     return code;

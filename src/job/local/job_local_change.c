@@ -12,7 +12,7 @@
 
 enum { SNAPSHOT_BYTES_PER_EVENT = 1024 }; /* larger states are written less often */
 
-static const char snapshot_version[] = "job state 10";
+static const char snapshot_version[] = "job state 11";
 
 /* ---- states that are remembered ---- */
 

@@ -28,7 +28,7 @@ int brought_list_put(struct brought_list *list, const struct job_brought_past *p
  * head, and the blocks from that trial on. What follows from other members of a row, and may change without
  * an event of its trial, is left out: history_finish_row.
  */
-#define DIGEST_VERSION "job past 1" /* to be raised when anything here is written in another way */
+#define DIGEST_VERSION "job past 2" /* to be raised when anything here is written in another way */
 
 enum { DIGEST_TRIALS = 128 };
 
