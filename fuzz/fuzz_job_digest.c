@@ -10,7 +10,7 @@ enum { ARENA_MAX = 64 << 20 };
 
 struct past {
     struct arena arena;
-    struct job_machine machines[JOB_HARDWARE_MAX];
+    struct fly_job_hardware machines[JOB_HARDWARE_MAX];
     struct job_history history;
     struct brought_list brought;
     struct digest digest;

@@ -10,7 +10,7 @@ enum { ROWS_MAX = 32, DEFAULT = 32, OTHER = 128 };
 static const struct fly_power_point profiled[] = {{100, 90, 2.0}, {200, 180, 1.0}};
 
 static struct job_row rows[ROWS_MAX];
-static struct job_machine machine = {
+static struct fly_job_hardware machine = {
     .highest_limit_w = 200, .max_power_w = 200, .gpu_count = 1, .world_size = 1};
 static struct job_history history;
 static struct job_batch_profile profile = {
@@ -32,15 +32,15 @@ static struct job_row *add(uint32_t batch_size, enum reason reason, enum trial_o
     struct job_row *row = &rows[history.count];
 
     assert_true(history.count < ROWS_MAX);
-    *row = (struct job_row){.trial = ++history.count,
-                            .recurrence = history.count,
+    *row = (struct job_row){.trial.trial = ++history.count,
+                            .trial.recurrence = history.count,
                             .reason = reason,
-                            .batch_size = batch_size,
-                            .limit_w = limit_w,
+                            .trial.batch_size = batch_size,
+                            .trial.limit_w = limit_w,
                             .outcome = outcome,
-                            .epochs = epochs,
-                            .energy_j = epochs * epoch_j,
-                            .time_s = epochs};
+                            .trial.epochs = epochs,
+                            .trial.energy_j = epochs * epoch_j,
+                            .trial.time_s = epochs};
     return row;
 }
 
@@ -61,7 +61,7 @@ static void test_several_limits(void **state)
     (void)state;
     begin();
     for (int i = 0; i < 3; i++)
-        add(OTHER, REASON_EXPLORE, TRIAL_REACHED, 10, 150, 335.4)->profiled = true;
+        add(OTHER, REASON_EXPLORE, TRIAL_REACHED, 10, 150, 335.4)->trial.profiled = true;
     points = points_of(OTHER);
     assert_int_equal(points.reached, 3);
     assert_int_equal(points.count, 0);
@@ -102,7 +102,7 @@ static void test_stopped_default(void **state)
     check_close(points.points[1].power_w * points.points[1].time_s, 190, 1e-12);
     /* An epoch under another limit takes what trials there took. */
     for (int i = 0; i < 9; i++)
-        add(DEFAULT, REASON_NO_TARGET, TRIAL_REACHED, 10, 100, 186)->time_s = 20;
+        add(DEFAULT, REASON_NO_TARGET, TRIAL_REACHED, 10, 100, 186)->trial.time_s = 20;
     points = points_of(DEFAULT);
     assert_int_equal(points.epochs, 42);
     check_close(points.points[0].power_w * points.points[0].time_s, 186, 0.02);

@@ -70,8 +70,8 @@ static void put(const struct job_history *history, struct buffer *bytes)
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *row = &history->rows[i];
 
-        buffer_printf(bytes, "%llu %zu %.17g %.17g %.17g\n", (unsigned long long)row->trial, row->revision,
-                      row->cost_j, row->grid_amount, row->run_grid_amount);
+        buffer_printf(bytes, "%llu %zu %.17g %.17g %.17g\n", (unsigned long long)row->trial.trial,
+                      row->revision, row->trial.cost_j, row->grid_amount, row->run_grid_amount);
     }
     buffer_puts(bytes, history->definition.name);
     assert_int_equal(bytes->error, 0);

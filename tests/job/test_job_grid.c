@@ -135,9 +135,9 @@ static void live(const struct job_definition *definition, grid reference, struct
     for (size_t i = 0; i < history.count; i++) {
         double known = reference(i + 1) > 0.0 ? reference(i + 1) : NAN;
 
-        check_double(history.rows[i].cost_j, history.rows[i].energy_j);
+        check_double(history.rows[i].trial.cost_j, history.rows[i].trial.energy_j);
         check_same(history.rows[i].reference_per_kwh, known, 1e-12);
-        check_same(history.rows[i].grid_amount, known * history.rows[i].energy_j / 3.6e6, 1e-12);
+        check_same(history.rows[i].grid_amount, known * history.rows[i].trial.energy_j / 3.6e6, 1e-12);
     }
     arena_deinit(&arena);
     job_fixture_close(&job);
@@ -231,7 +231,7 @@ static void test_export_and_import(void **state)
     assert_string_equal(lines.data, again.data);
     history = job_fixture_history(&fixture, &fixture.arena);
     assert_true(job_counts_money(&history.definition));
-    check_same(history.rows[1].grid_amount, history.rows[1].energy_j / 3.6e6 * 102.0, 1e-12);
+    check_same(history.rows[1].grid_amount, history.rows[1].trial.energy_j / 3.6e6 * 102.0, 1e-12);
     buffer_deinit(&lines);
     buffer_deinit(&again);
 }

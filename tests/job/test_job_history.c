@@ -52,21 +52,21 @@ static void test_rows(void **state)
     assert_string_equal(read.machines[0].gpu_model, "Test GPU");
     check_double(read.machines[0].max_power_w, 200);
     assert_int_equal(read.rows[0].outcome, TRIAL_REACHED);
-    assert_int_equal(read.rows[0].epochs, 3);
-    assert_true(read.rows[0].profiled);
-    check_double(read.rows[0].limit_w, 150);
-    check_double(read.rows[0].energy_j, 3000);
-    check_double(read.rows[0].run_energy_j, 3300);
-    check_double(read.rows[0].cost_j, 0.5 * 3000 + 0.5 * 200 * 30);
-    check_double(read.rows[0].metric, 0.95);
-    assert_string_equal(read.rows[0].host, "node1");
+    assert_int_equal(read.rows[0].trial.epochs, 3);
+    assert_true(read.rows[0].trial.profiled);
+    check_double(read.rows[0].trial.limit_w, 150);
+    check_double(read.rows[0].trial.energy_j, 3000);
+    check_double(read.rows[0].trial.whole_energy_j, 3300);
+    check_double(read.rows[0].trial.cost_j, 0.5 * 3000 + 0.5 * 200 * 30);
+    check_double(read.rows[0].trial.metric, 0.95);
+    assert_string_equal(read.rows[0].trial.host, "node1");
     assert_int_equal(read.rows[1].outcome, TRIAL_OUT_OF_MEMORY);
-    assert_int_equal(read.rows[1].attempts, 2);
-    check_double(read.rows[1].energy_j, 1050);
-    assert_string_equal(read.rows[0].gpus, "GPU-1");
-    assert_string_equal(read.rows[1].host, "node2");
-    assert_string_equal(read.rows[1].gpus, "GPU-2,GPU-3");
-    assert_string_equal(read.rows[1].text, "CUDA out of memory");
+    assert_int_equal(read.rows[1].trial.attempts, 2);
+    check_double(read.rows[1].trial.energy_j, 1050);
+    assert_string_equal(read.rows[0].trial.gpus, "GPU-1");
+    assert_string_equal(read.rows[1].trial.host, "node2");
+    assert_string_equal(read.rows[1].trial.gpus, "GPU-2,GPU-3");
+    assert_string_equal(read.rows[1].trial.cause, "CUDA out of memory");
     assert_true(read.rows[2].running);
     assert_int_equal(read.rows[2].machine, 1);
     assert_int_equal(read.rows[2].ended_us, 0);
@@ -76,7 +76,7 @@ static void test_explain(void **state)
 {
     struct job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
-    struct job_explanation explanation;
+    struct fly_job_why explanation;
     struct fly_error error;
 
     (void)state;
@@ -87,7 +87,7 @@ static void test_explain(void **state)
     job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, NULL);
     check_fine(job_explain(&fixture.jobs, "job", 0, &fixture.arena, &explanation, &error), error);
     assert_int_equal(explanation.trial, 2);
-    assert_int_equal(explanation.reason, REASON_EXPLORE);
+    assert_string_equal(explanation.reason, "explore");
     check_contains(explanation.sentence, "batch size 16 is explored");
     check_contains(explanation.sentence, "it was not tried yet");
     check_contains(explanation.numbers, "\"best_batch_size\":32");

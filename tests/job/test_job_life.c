@@ -26,7 +26,8 @@ static void check_expired_energy(uint64_t trial, double energy_j)
 {
     struct job_history history = job_fixture_history(&fixture, &fixture.arena);
 
-    check_double(isnan(history.rows[trial - 1].energy_j) ? -1.0 : history.rows[trial - 1].energy_j,
+    check_double(isnan(history.rows[trial - 1].trial.energy_j) ? -1.0
+                                                               : history.rows[trial - 1].trial.energy_j,
                  isnan(energy_j) ? -1.0 : energy_j);
 }
 

@@ -88,12 +88,12 @@ static void test_trials(void **state)
         const struct job_row *row = &history.rows[i];
 
         assert_int_equal(fly_job_trial(job, i, &trial), 0);
-        assert_int_equal(trial.trial, row->trial);
-        assert_int_equal(trial.recurrence, row->recurrence);
-        assert_int_equal(trial.batch_size, row->batch_size);
+        assert_int_equal(trial.trial, row->trial.trial);
+        assert_int_equal(trial.recurrence, row->trial.recurrence);
+        assert_int_equal(trial.batch_size, row->trial.batch_size);
         assert_string_equal(trial.outcome, "reached");
-        check_double(trial.energy_j, row->energy_j);
-        check_double(trial.cost_j, row->cost_j);
+        check_double(trial.energy_j, row->trial.energy_j);
+        check_double(trial.cost_j, row->trial.cost_j);
         check_double(trial.begun_unix_s, (double)row->proposed_us / 1e6);
         assert_int_equal(trial.hardware, 1);
         assert_true(isnan(trial.carbon_g) && isnan(trial.money));

@@ -119,7 +119,7 @@ static void test_why(void **state)
 {
     const struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
     struct job_question question = job_fixture_question("job");
-    struct job_explanation explanation;
+    struct fly_job_why explanation;
     struct fly_error error;
 
     (void)state;

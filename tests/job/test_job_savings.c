@@ -27,7 +27,7 @@ static void test_savings(void **state)
             read = job_fixture_history(&fixture, &fixture.arena);
             check_fine(job_savings_of(&read, 0, &savings, &error), error);
             assert_false(savings.known);
-            assert_true(isnan(savings.energy.saving) && isnan(savings.exploration_j));
+            assert_true(isnan(savings.energy.value) && isnan(savings.exploration_j));
             assert_int_equal(savings.baseline.runs, 2);
         }
         job_fixture_train(&fixture, &question, 20, energy_j, i % 3 == 0 ? 10 : 10.3, 0.9, NULL);
@@ -38,13 +38,14 @@ static void test_savings(void **state)
     assert_int_equal(savings.baseline.runs, 10);
     assert_int_equal(savings.searching, 1);
     assert_int_equal(savings.tuned.runs, 19);
-    check_close(savings.energy.saving, 0.2, 0.01);
+    check_close(savings.energy.value, 0.2, 0.01);
     assert_true(savings.energy.low > 0.19 && savings.energy.high < 0.21);
-    check_close(savings.time.saving, -0.03, 1e-6);
+    check_close(savings.time.value, -0.03, 1e-6);
     assert_true(savings.balance.paid_off);
     assert_int_equal(savings.balance.paid_off_at, 1);
     check_double(savings.tuned.mean_metric, 0.9);
-    assert_true(savings.baseline.newest_us > 0 && savings.baseline.newest_us < savings.tuned.newest_us);
+    assert_true(savings.baseline.newest_unix_s > 0 &&
+                savings.baseline.newest_unix_s < savings.tuned.newest_unix_s);
     check_fine(job_savings_of(&read, 7, &savings, &error), error); /* no such machine: nothing known */
     assert_false(savings.known);
 }
@@ -105,7 +106,7 @@ static void test_savings_anew(void **state)
     assert_true(savings.known);
     assert_int_equal(savings.tuned.runs, 16);
     assert_int_equal(savings.searching, 1);
-    check_close(savings.energy.saving, 0.4, 0.01);
+    check_close(savings.energy.value, 0.4, 0.01);
 }
 
 /* A revision under which all takes three times as much; the saving is 20 % before it, and 40 % after. */
@@ -125,7 +126,7 @@ static void test_savings_of_revisions(void **state)
     train_more(&question, 30, 800, 1.0);
     read = job_fixture_history(&fixture, &fixture.arena);
     check_fine(job_savings_of(&read, 0, &before, &error), error);
-    check_close(before.energy.saving, 0.2, 0.01);
+    check_close(before.energy.value, 0.2, 0.01);
     assert_int_equal(before.earlier.recurrences + before.earlier.unknown, 0);
     assert_true(isnan(before.earlier.ahead_j));
 
@@ -146,7 +147,7 @@ static void test_savings_of_revisions(void **state)
     assert_true(after.known);
     assert_int_equal(after.baseline.runs, 10);
     check_close(after.baseline.model_energy_j, 20 * 3.0 * 1002, 100.0);
-    check_close(after.energy.saving, 0.4, 0.01);
+    check_close(after.energy.value, 0.4, 0.01);
     assert_true(after.energy.low > 0.38 && after.energy.high < 0.42);
     check_double(after.earlier.ahead_j, before.balance.ahead_j);
 
@@ -182,7 +183,7 @@ static void test_savings_interrupted(void **state)
     job_fixture_define(&fixture, &definition);
     job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, NULL);
     read = job_fixture_history(&fixture, &fixture.arena);
-    assert_int_equal(read.rows[1].recurrence, read.rows[0].recurrence);
+    assert_int_equal(read.rows[1].trial.recurrence, read.rows[0].trial.recurrence);
     check_fine(job_savings_of(&read, 0, &savings, &error), error);
     assert_int_equal(savings.searching + savings.tuned.runs + savings.failed, 0);
     assert_int_equal(savings.earlier.unknown, 0);
@@ -193,7 +194,7 @@ static void test_unknown_energy(void **state)
 {
     struct job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
-    struct job_explanation explanation;
+    struct fly_job_why explanation;
     struct job_proposal first, again, next;
     struct job_savings savings;
     struct job_points points;
@@ -219,10 +220,10 @@ static void test_unknown_energy(void **state)
     check_contains(explanation.numbers, "\"mean_energy_j\":3000");
     read = job_fixture_history(&fixture, &fixture.arena);
     assert_int_equal(read.rows[0].outcome, TRIAL_REACHED);
-    assert_true(isnan(read.rows[0].energy_j) && isnan(read.rows[0].run_energy_j) &&
-                isnan(read.rows[0].cost_j));
-    check_double(read.rows[0].time_s, 30);
-    check_double(read.rows[2].energy_j, 3000);
+    assert_true(isnan(read.rows[0].trial.energy_j) && isnan(read.rows[0].trial.whole_energy_j) &&
+                isnan(read.rows[0].trial.cost_j));
+    check_double(read.rows[0].trial.time_s, 30);
+    check_double(read.rows[2].trial.energy_j, 3000);
     check_fine(job_savings_of(&read, 0, &savings, &error), error);
     assert_int_equal(savings.searching + savings.tuned.runs + savings.baseline.runs, 2);
     check_fine(job_history_points(&read, 0, &fixture.arena, &points, &error), error);

@@ -163,8 +163,8 @@ static void test_target_hold(void **state)
         assert_int_equal(history.rows[0].running, rows[i].reports == 0);
         if (rows[i].reports > 0) {
             assert_int_equal(history.rows[0].outcome, TRIAL_REACHED);
-            check_double(history.rows[0].metric, rows[i].metric);
-            check_double(history.rows[0].epochs, rows[i].reports);
+            check_double(history.rows[0].trial.metric, rows[i].metric);
+            check_double(history.rows[0].trial.epochs, rows[i].reports);
         }
         check_fine(fixture.jobs.backend->remove(fixture.jobs.self, "job", &error), error);
     }
@@ -377,7 +377,7 @@ static void test_growth_is_told(void **state)
         check_double(seen.ended.epochs, 3);
     }
     history = job_fixture_history(&fixture, &fixture.arena);
-    check_close(history.rows[3].energy_j, 3 * 9.6 * 110, 1e-12);
+    check_close(history.rows[3].trial.energy_j, 3 * 9.6 * 110, 1e-12);
 }
 
 static bool is_explored(const struct job_proposal *proposal)

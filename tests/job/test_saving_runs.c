@@ -8,7 +8,7 @@
 enum { ROWS_MAX = 256, DEFAULT = 32, CHOSEN = 64, EVERY = 10 };
 
 static struct job_row rows[ROWS_MAX];
-static struct job_machine machine = {.highest_limit_w = 200};
+static struct fly_job_hardware machine = {.highest_limit_w = 200};
 static struct job_history history;
 
 static void begin(void)
@@ -25,21 +25,21 @@ static struct job_row *add(bool again, enum reason reason, uint32_t batch_size, 
                            double energy_j)
 {
     struct job_row *row = &rows[history.count];
-    uint64_t last = history.count > 0 ? rows[history.count - 1].recurrence : 0;
+    uint64_t last = history.count > 0 ? rows[history.count - 1].trial.recurrence : 0;
     uint64_t next = history.count > 0 ? last + 1 : 0;
 
     assert_true(history.count < ROWS_MAX);
-    *row = (struct job_row){.trial = ++history.count,
-                            .recurrence = again ? last : next,
+    *row = (struct job_row){.trial.trial = ++history.count,
+                            .trial.recurrence = again ? last : next,
                             .reason = reason,
-                            .batch_size = batch_size,
-                            .limit_w = 200,
+                            .trial.batch_size = batch_size,
+                            .trial.limit_w = 200,
                             .outcome = outcome,
-                            .epochs = 40,
-                            .metric = 0.9,
-                            .energy_j = energy_j,
-                            .time_s = energy_j / 100.0,
-                            .cost_j = energy_j};
+                            .trial.epochs = 40,
+                            .trial.metric = 0.9,
+                            .trial.energy_j = energy_j,
+                            .trial.time_s = energy_j / 100.0,
+                            .trial.cost_j = energy_j};
     return row;
 }
 
@@ -81,8 +81,8 @@ static void test_failures_count(void **state)
     assert_int_equal(found.tuned.runs, 108);
     assert_int_equal(found.tuned.failed, 27);
     check_close(found.tuned.model_energy_j, (81 * 802.0 + 27 * 1040) / 81, 2e-3);
-    check_close(found.energy.saving, 1.0 - found.tuned.model_energy_j / 1001.0, 0.05);
-    assert_true(found.energy.saving < 0.0 && found.energy.high > -0.1 && found.energy.low < -0.2);
+    check_close(found.energy.value, 1.0 - found.tuned.model_energy_j / 1001.0, 0.05);
+    assert_true(found.energy.value < 0.0 && found.energy.high > -0.1 && found.energy.low < -0.2);
     assert_false(found.balance.paid_off);
     assert_true(found.balance.ahead_j < 0.0);
     assert_int_equal(found.failed, 27);
@@ -148,8 +148,8 @@ static void test_unknown_energies(void **state)
     begin();
     run(100, 800, 0);
     add(false, REASON_SAMPLED, CHOSEN, TRIAL_CRASHED, NAN);
-    add(false, REASON_SAMPLED, CHOSEN, TRIAL_CRASHED, 0.0)->time_s = 0.0;
-    add(false, REASON_SAMPLED, CHOSEN, TRIAL_REACHED, 800)->cost_j = NAN;
+    add(false, REASON_SAMPLED, CHOSEN, TRIAL_CRASHED, 0.0)->trial.time_s = 0.0;
+    add(false, REASON_SAMPLED, CHOSEN, TRIAL_REACHED, 800)->trial.cost_j = NAN;
     found = savings();
     assert_true(found.known);
     assert_int_equal(found.unknown, 2);
@@ -205,7 +205,7 @@ static void test_balance_of_a_drift(void **state)
             control ? level_j : 0.8 * level_j);
     }
     found = savings();
-    check_close(found.energy.saving, 0.2, 0.03);
+    check_close(found.energy.value, 0.2, 0.03);
     /* The first ones' default, of 1000 J, would have the newest behind, and the mean of all nearly so. */
     assert_true(found.balance.paid_off);
     assert_true(found.balance.recent_ahead_j > 20 * 300.0 && found.balance.recent_ahead_j < 20 * 660.0);

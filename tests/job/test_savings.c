@@ -251,15 +251,15 @@ static void check_coverage(const struct made_up *job, uint64_t *random)
     for (int i = 0; i < repetitions(); i++) {
         struct saving_sample samples[RUNS_MAX];
         enum saving_doubt doubt;
-        struct saving saving = saving_estimate(samples, make(job, random, samples), &doubt);
+        struct fly_job_range saving = saving_estimate(samples, make(job, random, samples), &doubt);
 
         assert_true(doubt == job->doubt || doubt == SAVING_NO_MODEL);
-        assert_int_equal(isnan(saving.saving) || isnan(saving.low) || isnan(saving.high),
+        assert_int_equal(isnan(saving.value) || isnan(saving.low) || isnan(saving.high),
                          doubt != SAVING_STATED);
         if (doubt != SAVING_STATED)
             continue;
         count++;
-        assert_true(saving.low <= saving.saving && saving.saving <= saving.high);
+        assert_true(saving.low <= saving.value && saving.value <= saving.high);
         covered += saving.low <= truth + slack && truth - slack <= saving.high;
         claimed += saving.low > 0.0;
         widths += saving.high - saving.low;
@@ -297,15 +297,15 @@ static void make_rows(struct job_row made[CHANGED_RUNS], uint64_t *random, doubl
         double saving = i < CHANGED_AT ? before : after;
         double level = log(1e6) + 0.3 * (double)i / CHANGED_RUNS + (control ? 0.0 : log(1.0 - saving));
 
-        made[i] = (struct job_row){.trial = i + 1,
-                                   .recurrence = i,
+        made[i] = (struct job_row){.trial.trial = i + 1,
+                                   .trial.recurrence = i,
                                    .outcome = TRIAL_REACHED,
                                    .reason = control ? REASON_CONTROL : REASON_SAMPLED,
-                                   .batch_size = control ? 32 : 64,
-                                   .limit_w = 200,
-                                   .energy_j = exp(level + 0.1 * normal(random)),
-                                   .time_s = 100,
-                                   .cost_j = 1000};
+                                   .trial.batch_size = control ? 32 : 64,
+                                   .trial.limit_w = 200,
+                                   .trial.energy_j = exp(level + 0.1 * normal(random)),
+                                   .trial.time_s = 100,
+                                   .trial.cost_j = 1000};
     }
 }
 
@@ -313,7 +313,7 @@ static void make_rows(struct job_row made[CHANGED_RUNS], uint64_t *random, doubl
 static void test_coverage_after_a_change(void **state)
 {
     static struct job_row made[CHANGED_RUNS];
-    struct job_machine machine = {.highest_limit_w = 200};
+    struct fly_job_hardware machine = {.highest_limit_w = 200};
     struct job_history history = {.definition = {.default_batch_size = 32},
                                   .machines = &machine,
                                   .machine_count = 1,
@@ -367,7 +367,7 @@ static void test_doubts(void **state)
         struct saving_sample samples[32];
         size_t count = strlen(cases[i].kinds);
         enum saving_doubt doubt;
-        struct saving saving;
+        struct fly_job_range saving;
 
         for (size_t k = 0; k < count; k++) {
             char kind = cases[i].kinds[k];
@@ -384,9 +384,9 @@ static void test_doubts(void **state)
         saving = saving_estimate(samples, count, &doubt);
         assert_int_equal(doubt, cases[i].doubt);
         assert_int_equal(saving_doubt_text(doubt) == NULL, doubt == SAVING_STATED);
-        assert_int_equal(isnan(saving.saving), doubt != SAVING_STATED);
+        assert_int_equal(isnan(saving.value), doubt != SAVING_STATED);
         if (doubt == SAVING_STATED) {
-            check_close(saving.saving, 0.2, 1e-12);
+            check_close(saving.value, 0.2, 1e-12);
             check_close(saving.low, 0.2, 1e-12);
         }
     }
@@ -398,7 +398,7 @@ static void test_scale(void **state)
     struct saving_sample samples[RUNS_MAX], scaled[RUNS_MAX];
     uint64_t random = 99;
     size_t count = make(&rows[2], &random, samples);
-    struct saving a, b;
+    struct fly_job_range a, b;
 
     (void)state;
     for (size_t i = 0; i < count; i++) {
@@ -408,7 +408,7 @@ static void test_scale(void **state)
     }
     a = saving_estimate(samples, count, NULL);
     b = saving_estimate(scaled, count, NULL);
-    check_close(b.saving, a.saving, 1e-9);
+    check_close(b.value, a.value, 1e-9);
     check_close(b.low, a.low, 1e-9);
     check_close(b.high, a.high, 1e-9);
 }

@@ -48,7 +48,7 @@ int main(void)
         size_t count = (size_t)next();
         double truth = next();
         enum saving_doubt doubt;
-        struct saving saving;
+        struct fly_job_range saving;
 
         if (count > RUNS_MAX)
             fail("too many runs");

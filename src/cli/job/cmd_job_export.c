@@ -183,7 +183,7 @@ static int count_gaps(const struct job_history *history, size_t machine, struct 
         return error_no_memory(out_error);
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *row = &history->rows[i];
-        bool told = !row->running && outcome_observed(row->outcome) && !isnan(row->energy_j) &&
+        bool told = !row->running && outcome_observed(row->outcome) && !isnan(row->trial.energy_j) &&
                     row->stop != JOB_STOP_DEADLINE;
 
         if (row->machine != machine)
@@ -198,14 +198,14 @@ static int count_gaps(const struct job_history *history, size_t machine, struct 
         }
         gaps.runs += told;
         gaps.failed += !told && (row->running || row->outcome != TRIAL_REFUSED);
-        gaps.left += !row->running && row->outcome == TRIAL_REFUSED && row->profiled;
+        gaps.left += !row->running && row->outcome == TRIAL_REFUSED && row->trial.profiled;
         gaps.last_tries += row->reason == REASON_LAST_TRY;
         gaps.overruled += row->reason == REASON_DEADLINE || row->reason == REASON_BOUND ||
                           row->reason == REASON_MEMORY || row->reason == REASON_NO_CHOICE ||
                           row->reason == REASON_QUALITY || row->reason == REASON_UNASKED;
         gaps.guarded += row->reason == REASON_GUARD || row->reason == REASON_GUARD_DOUBT;
-        gaps.recurrences += !begun[row->recurrence];
-        begun[row->recurrence] = true;
+        gaps.recurrences += !begun[row->trial.recurrence];
+        begun[row->trial.recurrence] = true;
     }
     free(begun);
     gaps.past = count_past(history, machine);

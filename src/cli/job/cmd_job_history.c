@@ -110,19 +110,19 @@ static void add_shared(struct table *table, const struct job_row *row, bool for_
 {
     char date[ISO_TIME_TEXT_MAX];
 
-    table_add_integer(table, (int64_t)row->trial);
-    table_add_integer(table, (int64_t)row->recurrence + for_people);
-    table_add_integer(table, (int64_t)row->try_number + for_people);
-    table_add_integer(table, row->batch_size);
-    table_add_known(table, row->limit_w, "no limit was set, or its profile is not measured yet");
+    table_add_integer(table, (int64_t)row->trial.trial);
+    table_add_integer(table, (int64_t)row->trial.recurrence + for_people);
+    table_add_integer(table, (int64_t)row->trial.try_number + for_people);
+    table_add_integer(table, row->trial.batch_size);
+    table_add_known(table, row->trial.limit_w, "no limit was set, or its profile is not measured yet");
     table_add_text(table, job_reason_name(row->reason));
     table_add_text(table, for_people ? job_row_said(row) : job_row_outcome(row));
-    table_add_integer(table, row->epochs);
-    table_add_known(table, row->metric, "none was reported");
-    add_taken(table, row, row->energy_j, "no energy was reported");
-    add_taken(table, row, row->time_s, "");
-    add_taken(table, row, row->cost_j,
-              isnan(row->energy_j) ? "no energy was reported" : "the GPUs' highest power is not known");
+    table_add_integer(table, row->trial.epochs);
+    table_add_known(table, row->trial.metric, "none was reported");
+    add_taken(table, row, row->trial.energy_j, "no energy was reported");
+    add_taken(table, row, row->trial.time_s, "");
+    add_taken(table, row, row->trial.cost_j,
+              isnan(row->trial.energy_j) ? "no energy was reported" : "the GPUs' highest power is not known");
     table_add_text(table, iso_time_format_us(row->proposed_us, date));
 }
 
@@ -172,32 +172,32 @@ static void add_startup(struct table *table, const struct job_row *row)
 
 static void add_rest(struct table *table, const struct job_history *history, const struct job_row *row)
 {
-    const struct job_machine *machine = &history->machines[row->machine];
+    const struct fly_job_hardware *machine = &history->machines[row->machine];
     char date[ISO_TIME_TEXT_MAX];
 
-    add_taken(table, row, row->run_energy_j, "no energy was reported");
-    add_taken(table, row, row->run_time_s, "");
+    add_taken(table, row, row->trial.whole_energy_j, "no energy was reported");
+    add_taken(table, row, row->trial.whole_time_s, "");
     if (row->ended_us > 0)
         table_add_text(table, iso_time_format_us(row->ended_us, date));
     else
         table_add_unavailable(table, NULL, "it runs");
     table_add_text(table, job_stop_name(row->stop));
-    table_add_integer(table, row->attempts);
-    table_add_integer(table, row->late);
-    table_add_integer(table, row->profiled);
+    table_add_integer(table, row->trial.attempts);
+    table_add_integer(table, row->trial.late);
+    table_add_integer(table, row->trial.profiled);
     table_add_integer(table, (int64_t)row->machine + 1);
     table_add_text(table, machine->gpu_model);
     table_add_integer(table, machine->gpu_count);
-    table_add_text(table, row->user);
-    table_add_text(table, row->account);
-    table_add_text(table, row->host);
-    table_add_text(table, row->gpus);
-    table_add_text(table, row->text);
+    table_add_text(table, row->trial.user);
+    table_add_text(table, row->trial.account);
+    table_add_text(table, row->trial.host);
+    table_add_text(table, row->trial.gpus);
+    table_add_text(table, row->trial.cause);
     table_add_known(table, row->reference_per_kwh, no_reference);
     add_amount(table, history, row->grid_amount);
     add_amount(table, history, row->run_grid_amount);
     add_revision(table, history, row->revision);
-    add_brought(table, history, row->trial);
+    add_brought(table, history, row->trial.trial);
     add_startup(table, row);
 }
 
@@ -337,7 +337,7 @@ static int emit(const struct cli_call *call, const struct job_history *history, 
         code = cli_emit_table(call, table, out_error);
     }
     table_free(table);
-    first_trial = history->count > 0 ? history->rows[first].trial : 0;
+    first_trial = history->count > 0 ? history->rows[first].trial.trial : 0;
     if (code == 0 && for_people)
         code = emit_brought(call, history, first_trial > 1 ? first_trial : 0, out_error);
     return code;

@@ -37,10 +37,11 @@ static void tell_runs(struct pareto_result *result, const struct job_history *hi
     bool waits =
         isfinite(result->objective.max_slowdown) && strcmp(history->policy, batch_policy_bayes.name) == 0;
 
-    if (now == NULL || !(now->limit_w > 0.0) ||
-        (now->batch_size == chosen->batch_size && now->limit_w == chosen->power_limit_w))
+    if (now == NULL || !(now->trial.limit_w > 0.0) ||
+        (now->trial.batch_size == chosen->batch_size && now->trial.limit_w == chosen->power_limit_w))
         return;
-    snprintf(result->runs, sizeof result->runs, "batch %u at %g W", now->batch_size, now->limit_w);
+    snprintf(result->runs, sizeof result->runs, "batch %u at %g W", now->trial.batch_size,
+             now->trial.limit_w);
     result->runs_since = history->pin_batch_size > 0 ? "which is pinned"
                          : waits ? "until it is sure enough that the other keeps the bound"
                                  : "by what its policy knows of whole runs";

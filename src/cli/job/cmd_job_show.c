@@ -103,7 +103,7 @@ static const struct quantities quantities = {"a kind of hardware of the job", QU
 
 static void add_hardware(struct table *table, const struct job_history *history, size_t at)
 {
-    const struct job_machine *machine = &history->machines[at];
+    const struct fly_job_hardware *machine = &history->machines[at];
 
     table_add_integer(table, (int64_t)at + 1);
     table_add_text(table, machine->gpu_model);
@@ -115,7 +115,7 @@ static void add_hardware(struct table *table, const struct job_history *history,
     table_add_integer(table, machine->world_size);
 }
 
-static void add_group(struct table *table, const struct saving_group *group)
+static void add_group(struct table *table, const struct fly_job_runs *group)
 {
     static const char no_model[] = "there is no such run that delivered a model";
     char date[ISO_TIME_TEXT_MAX];
@@ -126,15 +126,15 @@ static void add_group(struct table *table, const struct saving_group *group)
     table_add_known(table, group->spread, "there are no two such runs");
     table_add_known(table, group->model_time_s, no_model);
     table_add_known(table, group->mean_metric, "not every such run has one");
-    if (group->newest_us > 0)
-        table_add_text(table, iso_time_format_us(group->newest_us, date));
+    if (!isnan(group->newest_unix_s))
+        table_add_text(table, iso_time_format_us(llround(group->newest_unix_s * 1e6), date));
     else
         table_add_unavailable(table, NULL, "there is no such run");
 }
 
-static void add_saving(struct table *table, const struct saving *saving, const char *doubt)
+static void add_saving(struct table *table, const struct fly_job_range *saving, const char *doubt)
 {
-    table_add_known(table, 100.0 * saving->saving, doubt);
+    table_add_known(table, 100.0 * saving->value, doubt);
     table_add_known(table, 100.0 * saving->low, doubt);
     table_add_known(table, 100.0 * saving->high, doubt);
 }

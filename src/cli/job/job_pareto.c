@@ -7,7 +7,7 @@ int job_pareto_of(const struct job_history *history, size_t machine, const struc
                   struct arena *arena, struct job_pareto *out_pareto, struct fly_error *out_error)
 {
     const struct job_definition *definition = &history->definition;
-    const struct job_machine *hardware = &history->machines[machine];
+    const struct fly_job_hardware *hardware = &history->machines[machine];
     struct batch_choice *choices = arena_alloc(arena, definition->batch_count, sizeof choices[0]);
     struct pareto_spread *spreads = arena_alloc(arena, definition->batch_count, sizeof spreads[0]);
     char *gpu = arena_alloc(arena, 1, JOB_HARDWARE_TEXT_MAX);

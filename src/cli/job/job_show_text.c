@@ -121,7 +121,7 @@ static void put_wishes(struct buffer *text, const struct job_shown *shown)
 }
 
 /* Writes "12.64 kJ and 1 min 08 s on average", or per model if some runs delivered none. */
-static void put_group(struct buffer *text, const struct saving_group *group)
+static void put_group(struct buffer *text, const struct fly_job_runs *group)
 {
     char energy[AMOUNT_MAX], time[AMOUNT_MAX];
 
@@ -138,7 +138,7 @@ static void put_group(struct buffer *text, const struct saving_group *group)
 }
 
 static void put_baseline(struct buffer *text, const struct job_history *history,
-                         const struct saving_group *baseline)
+                         const struct fly_job_runs *baseline)
 {
     double amount = job_grid_amount(baseline->model_energy_j, history->reference_per_kwh);
     char words[GRID_AMOUNT_MAX];
@@ -153,10 +153,11 @@ static void put_baseline(struct buffer *text, const struct job_history *history,
     if (isfinite(amount))
         buffer_printf(text, "; %s at the newest reference",
                       job_grid_amount_text(&history->definition, amount, words));
-    buffer_printf(text, "; the newest on %s.\n", iso_time_format_us(baseline->newest_us, date));
+    buffer_printf(text, "; the newest on %s.\n",
+                  iso_time_format_us(llround(baseline->newest_unix_s * 1e6), date));
 }
 
-static void put_tuned(struct buffer *text, const struct saving_group *tuned)
+static void put_tuned(struct buffer *text, const struct fly_job_runs *tuned)
 {
     if (tuned->runs == 0)
         return;
@@ -420,16 +421,16 @@ static void put_now(struct buffer *text, const struct job_history *history, size
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *row = &history->rows[i];
 
-        if (row->running || row->outcome != TRIAL_REACHED || row->profiled || !(row->energy_j > 0.0) ||
-            row->machine != machine || row->revision != history->revision ||
-            row->batch_size != now->batch_size || job_history_limit_w(history, row) != limit_w)
+        if (row->running || row->outcome != TRIAL_REACHED || row->trial.profiled ||
+            !(row->trial.energy_j > 0.0) || row->machine != machine || row->revision != history->revision ||
+            row->trial.batch_size != now->trial.batch_size || job_history_limit_w(history, row) != limit_w)
             continue;
         runs++;
-        energy_j += row->energy_j;
-        time_s += row->time_s;
+        energy_j += row->trial.energy_j;
+        time_s += row->trial.time_s;
     }
     buffer_puts(text, "Now: ");
-    put_pair(text, now->batch_size, limit_w);
+    put_pair(text, now->trial.batch_size, limit_w);
     put_mean(text, runs, energy_j, time_s);
 }
 
@@ -453,7 +454,7 @@ void job_show_first(const struct job_shown *shown, const struct job_history *his
 {
     const struct job_definition *definition = &shown->definition;
     char hardware[JOB_HARDWARE_TEXT_MAX];
-    const struct saving_group *baseline;
+    const struct fly_job_runs *baseline;
     size_t machine;
 
     if (history->count == 0) {

@@ -105,8 +105,8 @@ const struct job_row *job_view_now(const struct job_history *history, size_t mac
     for (size_t i = history->count; i-- > 0;) {
         const struct job_row *row = &history->rows[i];
 
-        if (row->machine == machine && row->revision == history->revision && !row->profiled &&
-            chosen[row->reason] && row->trial >= history->wanted_from)
+        if (row->machine == machine && row->revision == history->revision && !row->trial.profiled &&
+            chosen[row->reason] && row->trial.trial >= history->wanted_from)
             return row;
     }
     return NULL;
@@ -133,7 +133,7 @@ int job_view_machine(const struct cli_call *call, const struct job_history *hist
     return 0;
 }
 
-char *job_view_hardware(const struct job_machine *machine, char text[JOB_HARDWARE_TEXT_MAX])
+char *job_view_hardware(const struct fly_job_hardware *machine, char text[JOB_HARDWARE_TEXT_MAX])
 {
     int length = snprintf(text, JOB_HARDWARE_TEXT_MAX, "%u x %.120s", machine->gpu_count, machine->gpu_model);
 

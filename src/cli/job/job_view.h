@@ -54,7 +54,7 @@ int job_view_machine(const struct cli_call *call, const struct job_history *hist
 
 /* "2 x NVIDIA A100 (40 GiB)"; `text` has JOB_HARDWARE_TEXT_MAX bytes. */
 enum { JOB_HARDWARE_TEXT_MAX = 256 };
-char *job_view_hardware(const struct job_machine *machine, char text[JOB_HARDWARE_TEXT_MAX]);
+char *job_view_hardware(const struct fly_job_hardware *machine, char text[JOB_HARDWARE_TEXT_MAX]);
 
 /* "least energy in at most 1.03 times the default's time"; `text` has JOB_HARDWARE_TEXT_MAX bytes. */
 char *job_view_objective(const struct fly_objective *objective, char text[JOB_HARDWARE_TEXT_MAX]);

@@ -71,7 +71,7 @@ static const struct job_row *row_of(const struct why_plot *plot)
     const struct job_history *history = plot->history;
 
     for (size_t i = 0; i < history->count; i++) {
-        if (history->rows[i].trial == plot->trial)
+        if (history->rows[i].trial.trial == plot->trial)
             return &history->rows[i];
     }
     return NULL;
@@ -81,7 +81,7 @@ static const struct job_row *row_of(const struct why_plot *plot)
 static bool counts(const struct job_row *row, const struct job_row *chosen)
 {
     return row->machine == chosen->machine && row->revision == chosen->revision &&
-           row->trial < chosen->trial && !row->running && isfinite(row->cost_j) &&
+           row->trial.trial < chosen->trial.trial && !row->running && isfinite(row->trial.cost_j) &&
            (row->outcome == TRIAL_REACHED || row->outcome == TRIAL_STOPPED ||
             row->outcome == TRIAL_NOT_REACHED);
 }
@@ -94,14 +94,14 @@ static void add_trials(struct drawing *drawing)
 
     for (size_t i = 0; i < history->count && chosen != NULL; i++) {
         const struct job_row *row = &history->rows[i];
-        double cost = row->cost_j / drawing->unit.size;
+        double cost = row->trial.cost_j / drawing->unit.size;
         bool reached = row->outcome == TRIAL_REACHED;
 
         if (counts(row, chosen))
             picture_point(
-                &drawing->picture, drawing->rows[reached ? REACHED : STOPPED], row->batch_size, cost,
-                picture_text(&drawing->picture, "trial %" PRIu64 ", batch %u: %s%.3g %s", row->trial,
-                             row->batch_size, reached ? "" : "more than ", cost, drawing->unit.name));
+                &drawing->picture, drawing->rows[reached ? REACHED : STOPPED], row->trial.batch_size, cost,
+                picture_text(&drawing->picture, "trial %" PRIu64 ", batch %u: %s%.3g %s", row->trial.trial,
+                             row->trial.batch_size, reached ? "" : "more than ", cost, drawing->unit.name));
     }
 }
 

@@ -74,7 +74,7 @@ static json_t *measured_document(const struct job_savings *savings)
     const char *doubt = saving_doubt_text(savings->doubt);
     json_t *document = json_object();
 
-    json_number_set(document, "energy_saving_percent", 100.0 * savings->energy.saving, doubt);
+    json_number_set(document, "energy_saving_percent", 100.0 * savings->energy.value, doubt);
     json_number_set(document, "energy_saving_low_percent", 100.0 * savings->energy.low, doubt);
     json_number_set(document, "energy_saving_high_percent", 100.0 * savings->energy.high, doubt);
     return document;

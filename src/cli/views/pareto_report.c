@@ -12,10 +12,10 @@
 enum { TEXT_MAX = 1 << 20 };
 
 /* Writes "12.3 % less energy (4.5 to 19.8 %)", without bounds if they are not known. */
-static void put_change(struct buffer *text, double ours, double theirs, struct saving saving,
+static void put_change(struct buffer *text, double ours, double theirs, struct fly_job_range saving,
                        const char *what)
 {
-    saving.saving = 1.0 - ours / theirs;
+    saving.value = 1.0 - ours / theirs;
     saving_words_change(text, &saving, what);
 }
 
@@ -24,7 +24,7 @@ static void put_certainty(struct buffer *text, const struct pareto_result *resul
 {
     const struct job_savings *savings =
         result->savings; /* they are known, or there is no change to be certain of */
-    struct saving energy = pareto_energy_saving(result, result->chosen);
+    struct fly_job_range energy = pareto_energy_saving(result, result->chosen);
     bool bounded = isfinite(energy.low);
 
     if (savings == NULL)
@@ -69,8 +69,8 @@ static void put_choice(struct buffer *text, const struct pareto_result *result)
     buffer_puts(text, ", ");
     put_change(text, chosen->time_s, today->time_s, pareto_time_saving(result, result->chosen), "time");
     buffer_puts(text, ", ");
-    put_change(text, pareto_cost(result, chosen), pareto_cost(result, today), (struct saving){NAN, NAN, NAN},
-               "cost");
+    put_change(text, pareto_cost(result, chosen), pareto_cost(result, today),
+               (struct fly_job_range){NAN, NAN, NAN}, "cost");
     buffer_puts(text, ".\n");
     put_certainty(text, result);
 }

@@ -5,16 +5,16 @@
 
 const char saving_words_chance[] = "Whether any energy is saved cannot be told from chance.";
 
-void saving_words_change(struct buffer *text, const struct saving *saving, const char *what)
+void saving_words_change(struct buffer *text, const struct fly_job_range *saving, const char *what)
 {
-    double sign = saving->saving < 0.0 ? -100.0 : 100.0;
+    double sign = saving->value < 0.0 ? -100.0 : 100.0;
     double one = sign * saving->low, other = sign * saving->high;
 
-    if (!isfinite(saving->saving)) {
+    if (!isfinite(saving->value)) {
         buffer_printf(text, "%s out of the range of numbers", what);
         return;
     }
-    buffer_printf(text, "%.1f %% %s %s", sign * saving->saving, saving->saving < 0.0 ? "more" : "less", what);
+    buffer_printf(text, "%.1f %% %s %s", sign * saving->value, saving->value < 0.0 ? "more" : "less", what);
     if (isfinite(one) && isfinite(other))
         buffer_printf(text, " (%.1f to %.1f %%)", fmin(one, other), fmax(one, other));
 }
@@ -33,7 +33,7 @@ void saving_words_unknown(struct buffer *text, const struct job_savings *savings
         buffer_printf(text, "unknown; %s", saving_doubt_text(savings->doubt));
 }
 
-bool saving_words_by_chance(const struct saving *saving)
+bool saving_words_by_chance(const struct fly_job_range *saving)
 {
     return saving->low <= 0.0 && saving->high >= 0.0;
 }

@@ -141,8 +141,8 @@ static void renew_block(const struct history_fold *fold, uint64_t number, size_t
 {
     uint64_t first = number * DIGEST_TRIALS + 1, end = first + DIGEST_TRIALS;
 
-    for (; *at < fold->again_count && fold->again[*at].row.trial < end; ++*at)
-        block->rows[fold->again[*at].row.trial - first] = fold->again[*at].row;
+    for (; *at < fold->again_count && fold->again[*at].row.trial.trial < end; ++*at)
+        block->rows[fold->again[*at].row.trial.trial - first] = fold->again[*at].row;
     for (uint64_t trial = first + block->count; trial <= fold->mark.trials && trial < end; trial++)
         block->rows[block->count++] = fold->history.rows[trial - fold->known - 1];
 }
@@ -173,7 +173,7 @@ static int write_blocks(struct local_change *change, const struct history_fold *
 
     for (; number * DIGEST_TRIALS < fold->mark.trials && code == 1; number++) {
         if (number < grows_from && at < fold->again_count)
-            number = (fold->again[at].row.trial - 1) / DIGEST_TRIALS;
+            number = (fold->again[at].row.trial.trial - 1) / DIGEST_TRIALS;
         else if (number < grows_from)
             number = grows_from;
         if (number * DIGEST_TRIALS >= fold->mark.trials)

@@ -31,21 +31,21 @@ struct gathering {
 };
 
 /* Sum of all GPUs' highest limits; 1 when not known, and then only energy counts. */
-static double max_power_of(const struct job_machine *machine)
+static double max_power_of(const struct fly_job_hardware *machine)
 {
     return machine->max_power_w > 0.0 ? machine->max_power_w : 1.0;
 }
 
 static bool observed(const struct job_row *trial)
 {
-    return !trial->running && outcome_observed(trial->outcome) && !isnan(trial->energy_j) &&
+    return !trial->running && outcome_observed(trial->outcome) && !isnan(trial->trial.energy_j) &&
            trial->stop != JOB_STOP_DEADLINE;
 }
 
 /* Whether the trial shows what an epoch takes, under the revision that holds. */
 static bool tells_epochs(const struct gathering *gathering, const struct job_row *trial)
 {
-    return trial->machine == gathering->machine && trial->batch_size == gathering->batch_size &&
+    return trial->machine == gathering->machine && trial->trial.batch_size == gathering->batch_size &&
            trial->revision == gathering->history->revision && observed(trial);
 }
 
@@ -78,13 +78,13 @@ static void take_epochs(struct gathering *gathering, const struct job_row *trial
 {
     const struct job_batch_profile *profile = gathering->profile;
 
-    for (size_t i = 0; profile != NULL && i < profile->count && !trial->profiled; i++) {
-        double expected_s = trial->epochs * profile->points[i].time_s * gathering->units;
+    for (size_t i = 0; profile != NULL && i < profile->count && !trial->trial.profiled; i++) {
+        double expected_s = trial->trial.epochs * profile->points[i].time_s * gathering->units;
 
-        if (profile->points[i].limit_w != trial->limit_w)
+        if (profile->points[i].limit_w != trial->trial.limit_w)
             continue;
-        gathering->measured_j += trial->energy_j;
-        gathering->measured_s += trial->time_s;
+        gathering->measured_j += trial->trial.energy_j;
+        gathering->measured_s += trial->trial.time_s;
         gathering->expected_j += expected_s * profile->points[i].power_w;
         gathering->expected_s += expected_s;
     }
@@ -92,11 +92,11 @@ static void take_epochs(struct gathering *gathering, const struct job_row *trial
 
 static void take_part(struct gathering *gathering, const struct job_row *trial, struct epoch_points *points)
 {
-    gathering->energy_j += trial->energy_j;
-    gathering->time_s += trial->time_s;
+    gathering->energy_j += trial->trial.energy_j;
+    gathering->time_s += trial->trial.time_s;
     points->trials++;
     points->reached += trial->outcome == TRIAL_REACHED;
-    points->epochs += trial->epochs;
+    points->epochs += trial->trial.epochs;
 }
 
 static size_t cheapest(const struct gathering *gathering, double power_scale)
@@ -146,7 +146,7 @@ static int by_limit(const void *left, const void *right)
  */
 static double limit_of(const struct job_history *history, const struct job_row *trial)
 {
-    const struct job_machine *machine = &history->machines[trial->machine];
+    const struct fly_job_hardware *machine = &history->machines[trial->machine];
     double limit_w = job_history_limit_w(history, trial);
     bool unknown = isnan(limit_w) && !(machine->max_power_w > 0.0);
 
@@ -165,7 +165,7 @@ static void add_measured(const struct gathering *gathering, struct epoch_points 
         double limit_w = limit_of(history, trial);
         size_t at = 0;
 
-        if (!tells_epochs(gathering, trial) || trial->profiled || isnan(limit_w))
+        if (!tells_epochs(gathering, trial) || trial->trial.profiled || isnan(limit_w))
             continue;
         while (at < count && limits[at].limit_w != limit_w)
             at++;
@@ -173,9 +173,9 @@ static void add_measured(const struct gathering *gathering, struct epoch_points 
             continue;
         if (at == count)
             limits[count++] = (struct under_limit){.limit_w = limit_w};
-        limits[at].energy_j += trial->energy_j;
-        limits[at].time_s += trial->time_s;
-        limits[at].epochs += trial->epochs;
+        limits[at].energy_j += trial->trial.energy_j;
+        limits[at].time_s += trial->trial.time_s;
+        limits[at].epochs += trial->trial.epochs;
     }
     for (size_t i = 0; i < count; i++) {
         if (limits[i].epochs > 0 && limits[i].time_s > 0.0 && limits[i].energy_j > 0.0)
@@ -227,14 +227,14 @@ static struct saving_sample sample_of(const struct epoch_points *points, const s
                                       bool time)
 {
     struct saving_sample sample = {
-        .delivered = trial->outcome == TRIAL_REACHED, .amount = trial->epochs, .step = 1.0};
+        .delivered = trial->outcome == TRIAL_REACHED, .amount = trial->trial.epochs, .step = 1.0};
 
-    for (size_t i = 0; i < points->count && !trial->profiled; i++) {
+    for (size_t i = 0; i < points->count && !trial->trial.profiled; i++) {
         const struct fly_power_point *point = &points->points[i];
 
-        if (point->limit_w == trial->limit_w)
-            sample.amount =
-                time ? trial->time_s / point->time_s : trial->energy_j / (point->time_s * point->power_w);
+        if (point->limit_w == trial->trial.limit_w)
+            sample.amount = time ? trial->trial.time_s / point->time_s
+                                 : trial->trial.energy_j / (point->time_s * point->power_w);
     }
     return sample;
 }

@@ -13,12 +13,18 @@
 #include "job/past/job_unknown.h"
 #include "shapes/json_words.h"
 
+double job_unix_s(int64_t time_us)
+{
+    return time_us == 0 ? NAN : (double)time_us / 1e6;
+}
+
 double job_history_limit_w(const struct job_history *history, const struct job_row *trial)
 {
-    const struct job_machine *machine = &history->machines[trial->machine];
+    const struct fly_job_hardware *machine = &history->machines[trial->machine];
     bool own = isnan(machine->highest_limit_w) || trial->left_alone;
 
-    return own && isnan(trial->limit_w) ? machine->max_power_w / machine->gpu_count : trial->limit_w;
+    return own && isnan(trial->trial.limit_w) ? machine->max_power_w / machine->gpu_count
+                                              : trial->trial.limit_w;
 }
 
 const char *job_row_outcome(const struct job_row *row)
@@ -28,8 +34,8 @@ const char *job_row_outcome(const struct job_row *row)
 
 bool job_row_without_epoch(const struct job_row *row)
 {
-    return !row->running && !row->nothing_learnt && row->outcome == TRIAL_CRASHED && row->text != NULL &&
-           strcmp(row->text, JOB_END_WITHOUT_EPOCH) == 0;
+    return !row->running && !row->nothing_learnt && row->outcome == TRIAL_CRASHED &&
+           row->trial.cause != NULL && strcmp(row->trial.cause, JOB_END_WITHOUT_EPOCH) == 0;
 }
 
 const char *job_row_said(const struct job_row *row)
@@ -39,36 +45,25 @@ const char *job_row_said(const struct job_row *row)
 
 bool job_row_is_untold(const struct job_row *row)
 {
-    return row->running && row->epochs == 0 && !(row->time_s > 0.0);
+    return row->running && row->trial.epochs == 0 && !(row->trial.time_s > 0.0);
 }
 
-int job_history_read_newest(const struct jobs *jobs, const char *job, uint64_t trials, struct arena *arena,
-                            struct job_history *out_history, struct fly_error *out_error)
+int brought_list_put(struct brought_list *list, const struct job_brought_past *past, struct arena *arena)
 {
-    const struct history_source source = {jobs->backend->read, jobs->self, job, 0};
-    struct history_fold fold;
-    struct buffer bytes;
-    int code;
+    if (list->count == list->capacity) {
+        size_t capacity = 2 * list->capacity + 4;
+        struct job_brought_past *wider = arena_alloc(arena, capacity, sizeof wider[0]);
 
-    buffer_init(&bytes, DIGEST_BYTES_MAX);
-    if (jobs->backend->digest != NULL && jobs->backend->digest(jobs->self, job, trials, &bytes, NULL) < 0)
-        buffer_clear(&bytes);
-    code = history_fold(&source, &(struct history_digest){bytes.data, bytes.length}, arena, &fold, out_error);
-    buffer_deinit(&bytes);
-    if (code < 0)
-        return code;
-    if (trials > 0 && fold.history.count > trials) {
-        fold.history.rows += fold.history.count - trials;
-        fold.history.count = (size_t)trials;
+        if (wider == NULL)
+            return FLY_ENOMEM;
+        if (list->count > 0)
+            memcpy(wider, list->items, list->count * sizeof wider[0]);
+        list->items = wider;
+        list->capacity = capacity;
     }
-    *out_history = fold.history;
+    list->items[list->count++] = *past;
+    list->revisions += past->kind == PAST_REVISION;
     return 0;
-}
-
-int job_history_read(const struct jobs *jobs, const char *job, struct arena *arena,
-                     struct job_history *out_history, struct fly_error *out_error)
-{
-    return job_history_read_newest(jobs, job, 0, arena, out_history, out_error);
 }
 
 const struct job_brought_past *job_history_revision(const struct job_history *history, size_t number)
@@ -141,12 +136,13 @@ int job_history_points(const struct job_history *history, size_t machine, struct
         const struct job_row *row = &history->rows[i];
         struct fly_operating_point *point;
 
-        if (row->running || row->outcome != TRIAL_REACHED || row->profiled || isnan(row->limit_w) ||
-            isnan(row->energy_j) || row->machine != machine || row->revision != history->revision)
+        if (row->running || row->outcome != TRIAL_REACHED || row->trial.profiled ||
+            isnan(row->trial.limit_w) || isnan(row->trial.energy_j) || row->machine != machine ||
+            row->revision != history->revision)
             continue;
-        point = find_point(&points, row->batch_size, row->limit_w);
-        point->energy_j += row->energy_j;
-        point->time_s += row->time_s;
+        point = find_point(&points, row->trial.batch_size, row->trial.limit_w);
+        point->energy_j += row->trial.energy_j;
+        point->time_s += row->trial.time_s;
         points.trials[point - points.points]++;
     }
     for (size_t i = 0; i < points.count; i++) {
@@ -164,7 +160,7 @@ struct job_grid_sum job_history_grid_sum(const struct job_history *history)
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *row = &history->rows[i];
 
-        if (row->running || !(row->run_energy_j > 0.0))
+        if (row->running || !(row->trial.whole_energy_j > 0.0))
             continue;
         if (isnan(row->run_grid_amount)) {
             sum.unknown++;
@@ -232,10 +228,10 @@ int job_trial_read(const struct jobs *jobs, const char *job, uint64_t trial, uin
 }
 
 int job_explain(const struct jobs *jobs, const char *job, uint64_t trial, struct arena *arena,
-                struct job_explanation *out_explanation, struct fly_error *out_error)
+                struct fly_job_why *out_why, struct fly_error *out_error)
 {
     struct trial_past past;
-    struct job_explanation explanation;
+    struct fly_job_why why;
     uint32_t max_epochs;
     char *numbers = NULL;
     int code = job_trial_read(jobs, job, trial, &trial, &max_epochs, &past, out_error);
@@ -244,24 +240,25 @@ int job_explain(const struct jobs *jobs, const char *job, uint64_t trial, struct
         return code;
     if (past.record.numbers != NULL)
         numbers = json_words(past.record.numbers, STORE_BODY_MAX);
-    explanation = (struct job_explanation){
+    why = (struct fly_job_why){
+        .size = sizeof why,
         .trial = trial,
         .recurrence = past.record.recurrence,
         .try_number = past.record.try_number,
         .batch_size = past.record.batch_size,
         .limit_w = past.limit_w,
-        .proposed_us = past.proposed_us,
+        .proposed_unix_s = job_unix_s(past.proposed_us),
         .policy = arena_strdup(arena, past.record.policy),
-        .reason = past.record.reason,
+        .reason = job_reason_name(past.record.reason),
         .capped = past.record.capped,
         .last_try = past.record.last_try,
         .sentence = arena_strdup(arena, past.record.why),
         .numbers = arena_strdup(arena, numbers != NULL ? numbers : "{}"),
     };
-    if (explanation.policy == NULL || explanation.sentence == NULL || explanation.numbers == NULL)
+    if (why.policy == NULL || why.sentence == NULL || why.numbers == NULL)
         code = error_no_memory(out_error);
     else
-        *out_explanation = explanation;
+        *out_why = why;
     free(numbers);
     trial_past_deinit(&past);
     return code;

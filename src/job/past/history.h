@@ -2,6 +2,7 @@
 #ifndef FLYBALL_JOB_PAST_HISTORY_H
 #define FLYBALL_JOB_PAST_HISTORY_H
 
+#include <flyball/job.h>
 #include <flyball/operating_point.h>
 
 #include "job/core/job_backend.h"
@@ -13,16 +14,6 @@
  * what the back end keeps in its digest (history_fold.h), and reads of the log what came after that, so the
  * length of the log matters little. Everything that is returned is in the arena.
  */
-
-/* One kind of hardware of the job, in the order of first use. */
-struct job_machine {
-    const char *gpu_model;
-    uint32_t gpu_count;
-    uint32_t world_size;
-    uint64_t gpu_memory_bytes;
-    double max_power_w;     /* sum of all GPUs' highest limits; NAN: unknown */
-    double highest_limit_w; /* of one GPU; NAN: limits cannot be set */
-};
 
 /* What was observed elsewhere, or before a revision, and came along to the job. */
 struct job_brought_past {
@@ -37,42 +28,25 @@ struct job_brought_past {
     size_t batch_count;    /* batch sizes of which something is known; 0: none */
 };
 
-/* One trial. */
+/* One trial: as programs read it, and what only this library needs. */
 struct job_row {
-    uint64_t trial;
-    size_t revision; /* how many revisions had begun before it */
-    uint32_t attempts;
-    uint64_t recurrence;
-    uint32_t try_number;
+    struct fly_job_trial trial; /* texts are in the arena */
+    size_t revision;            /* how many revisions had begun before it */
     bool running;
-    bool late;                  /* it had expired, but ended after all */
     bool nothing_learnt;        /* it ended before its training showed anything, and counts for nothing */
     enum trial_outcome outcome; /* unless it is running */
     enum job_stop stop;         /* what the trial was stopped for; none: the end was reported */
     enum reason reason;
-    size_t machine; /* index into job_history.machines */
-    uint32_t batch_size;
-    double limit_w;     /* NAN: not known, or not set */
-    bool profiled;      /* it measured at least a part of a power profile, so it ran under several limits */
-    bool left_alone;    /* it was to measure one, but ran at the limit that stood, where a search begins */
-    bool whole_profile; /* it reported a whole profile */
-    uint32_t epochs;
-    double metric;   /* the last one; NAN: none */
-    double energy_j; /* up to the target or to the end, which is what decisions use; NAN: not known */
-    double time_s;
-    double cost_j;           /* of these two, by the current objective */
-    double startup_energy_j; /* of these two, before the first step of each attempt; NAN: not known */
+    size_t machine;          /* index into job_history.machines */
+    bool left_alone;         /* it was to measure a profile, but ran at the limit that stood */
+    bool whole_profile;      /* it reported a whole profile */
+    double startup_energy_j; /* before the first step of each attempt; NAN: not known */
     double startup_time_s;
-    double run_energy_j; /* of the whole run; the same as energy_j until the run is closed */
-    double run_time_s;
     double reference_per_kwh; /* frozen at its end; while it runs, the newest reported; NAN: not known */
-    double grid_amount;       /* grams or money (job_counts_money) of energy_j at that reference; NAN */
-    double run_grid_amount;   /* of run_energy_j */
+    double grid_amount;       /* grams or money (job_counts_money) of its energy at that reference; NAN */
+    double run_grid_amount;   /* of whole_energy_j */
     int64_t proposed_us;
-    int64_t ended_us;                  /* 0 while it runs */
-    const char *user, *account, *host; /* of the newest attempt; "": unknown; the user as job_user_told */
-    const char *gpus;                  /* the GPUs' UUIDs, separated by commas */
-    const char *text;                  /* reported with its end; "": none */
+    int64_t ended_us; /* 0 while it runs */
 };
 
 struct job_history {
@@ -84,7 +58,7 @@ struct job_history {
     int64_t wanted_us;              /* when another objective or pin was set last; 0: never */
     uint64_t wanted_from;     /* trials from this number on were chosen by the current objective and pin */
     double reference_per_kwh; /* frozen last; NAN: none was */
-    struct job_machine *machines;
+    struct fly_job_hardware *machines; /* in the order of first use */
     size_t machine_count;
     struct job_row *rows; /* in the order of trials; the newest of them if not all were asked for */
     size_t count;
@@ -102,9 +76,11 @@ const char *job_row_said(const struct job_row *row);
 /* Whether it ended by itself without an epoch. */
 bool job_row_without_epoch(const struct job_row *row);
 
-/* Whether nobody knows yet what the trial takes: it runs, and has reported nothing. Its figures are 0 then.
- */
+/* Whether nobody knows yet what the trial takes: it runs, and has reported nothing. */
 bool job_row_is_untold(const struct job_row *row);
+
+/* Microseconds since 1970 in seconds; NAN for 0. */
+double job_unix_s(int64_t time_us);
 
 /* The newest revision of the first `number` ones; NULL for 0. */
 const struct job_brought_past *job_history_revision(const struct job_history *history, size_t number);
@@ -134,22 +110,9 @@ int job_history_read_newest(const struct jobs *jobs, const char *job, uint64_t t
 int job_trial_read(const struct jobs *jobs, const char *job, uint64_t trial, uint64_t *out_trial,
                    uint32_t *out_max_epochs, struct trial_past *out_past, struct fly_error *out_error);
 
-/* Why a trial was chosen (0: the newest one): a sentence, and its numbers as JSON. Errors as job_trial_read.
- */
-struct job_explanation {
-    uint64_t trial, recurrence;
-    uint32_t try_number, batch_size;
-    double limit_w; /* NAN: not set, or a profile that the trial measures decides */
-    int64_t proposed_us;
-    const char *policy;
-    enum reason reason;
-    bool capped, last_try;
-    const char *sentence;
-    const char *numbers; /* "{}" when none were recorded */
-};
-
+/* Why a trial was chosen (0: the newest one). Texts are in the arena. Errors as job_trial_read. */
 int job_explain(const struct jobs *jobs, const char *job, uint64_t trial, struct arena *arena,
-                struct job_explanation *out_explanation, struct fly_error *out_error);
+                struct fly_job_why *out_why, struct fly_error *out_error);
 
 /*
  * The job's operating points on one machine, under the revision that holds: for each batch size and power

@@ -31,9 +31,9 @@ static const struct bytes_row head_rows[] = {
 };
 
 static const struct bytes_row machine_rows[] = {
-    BYTES_AT(job_machine, gpu_count), BYTES_AT(job_machine, world_size),
-    BYTES_AT(job_machine, gpu_memory_bytes), BYTES_AT(job_machine, max_power_w),
-    BYTES_AT(job_machine, highest_limit_w)};
+    BYTES_AT(fly_job_hardware, gpu_count), BYTES_AT(fly_job_hardware, world_size),
+    BYTES_AT(fly_job_hardware, gpu_memory_bytes), BYTES_AT(fly_job_hardware, max_power_w),
+    BYTES_AT(fly_job_hardware, highest_limit_w)};
 
 static const struct bytes_row brought_rows[] = {
     BYTES_UP_TO(job_brought_past, kind, PAST_KINDS - 1), BYTES_AT(job_brought_past, before),
@@ -42,28 +42,28 @@ static const struct bytes_row brought_rows[] = {
 
 static const struct bytes_row row_rows[] = {
     BYTES_AT(job_row, running),
-    BYTES_AT(job_row, late),
+    BYTES_AT(job_row, trial.late),
     BYTES_AT(job_row, nothing_learnt),
-    BYTES_AT(job_row, profiled),
+    BYTES_AT(job_row, trial.profiled),
     BYTES_AT(job_row, left_alone),
     BYTES_AT(job_row, whole_profile),
-    BYTES_AT(job_row, attempts),
-    BYTES_AT(job_row, recurrence),
-    BYTES_AT(job_row, try_number),
+    BYTES_AT(job_row, trial.attempts),
+    BYTES_AT(job_row, trial.recurrence),
+    BYTES_AT(job_row, trial.try_number),
     BYTES_UP_TO(job_row, outcome, TRIAL_OUTCOME_COUNT - 1),
     BYTES_UP_TO(job_row, stop, JOB_STOP_ENDED),
     BYTES_UP_TO(job_row, reason, REASON_COUNT - 1),
     BYTES_UP_TO(job_row, machine, JOB_HARDWARE_MAX - 1),
-    BYTES_AT(job_row, batch_size),
-    BYTES_AT(job_row, limit_w),
-    BYTES_AT(job_row, epochs),
-    BYTES_AT(job_row, metric),
-    BYTES_AT(job_row, energy_j),
-    BYTES_AT(job_row, time_s),
+    BYTES_AT(job_row, trial.batch_size),
+    BYTES_AT(job_row, trial.limit_w),
+    BYTES_AT(job_row, trial.epochs),
+    BYTES_AT(job_row, trial.metric),
+    BYTES_AT(job_row, trial.energy_j),
+    BYTES_AT(job_row, trial.time_s),
     BYTES_AT(job_row, startup_energy_j),
     BYTES_AT(job_row, startup_time_s),
-    BYTES_AT(job_row, run_energy_j),
-    BYTES_AT(job_row, run_time_s),
+    BYTES_AT(job_row, trial.whole_energy_j),
+    BYTES_AT(job_row, trial.whole_time_s),
     BYTES_AT(job_row, reference_per_kwh),
     BYTES_AT(job_row, proposed_us),
     BYTES_AT(job_row, ended_us),
@@ -93,17 +93,17 @@ void digest_put_head(const struct digest_mark *mark, const struct job_history *h
 
 static void texts_of(struct job_row *row, const char **texts[ROW_TEXTS])
 {
-    texts[0] = &row->user;
-    texts[1] = &row->account;
-    texts[2] = &row->host;
-    texts[3] = &row->gpus;
-    texts[4] = &row->text;
+    texts[0] = &row->trial.user;
+    texts[1] = &row->trial.account;
+    texts[2] = &row->trial.host;
+    texts[3] = &row->trial.gpus;
+    texts[4] = &row->trial.cause;
 }
 
 /* Trials of one user and machine follow each other: a text that stays is not repeated. */
 static void put_row(const struct job_row *row, const struct job_row *before, struct buffer *bytes)
 {
-    struct job_row own = *row, other = before != NULL ? *before : (struct job_row){.user = ""};
+    struct job_row own = *row, other = before != NULL ? *before : (struct job_row){.running = false};
     const char **texts[ROW_TEXTS], **others[ROW_TEXTS];
     uint64_t bits = 0;
 
@@ -171,6 +171,7 @@ static void get_head(struct loading *loading, struct job_history *history, struc
     history->policy = get_text(loading);
     for (size_t i = 0; i < history->machine_count; i++) {
         bytes_rows(&loading->bytes, BYTES_ROWS(machine_rows), &history->machines[i]);
+        history->machines[i].size = sizeof history->machines[i];
         history->machines[i].gpu_model = get_text(loading);
     }
     for (size_t i = 0; i < history->brought_count && !loading->bytes.failed && !loading->memory; i++) {
@@ -186,7 +187,7 @@ static void get_head(struct loading *loading, struct job_history *history, struc
 
 static void get_row(struct loading *loading, const struct job_row *before, struct job_row *out_row)
 {
-    struct job_row row = {.user = "", .account = "", .host = "", .gpus = "", .text = ""};
+    struct job_row row = {.trial = {.user = "", .account = "", .host = "", .gpus = "", .cause = ""}};
     const char **texts[ROW_TEXTS];
     uint64_t bits;
 
@@ -209,7 +210,7 @@ static void get_rows(struct loading *loading, uint64_t first, size_t count, stru
         bool begins = i == 0 || (first + i - 1) % DIGEST_TRIALS == 0;
 
         get_row(loading, begins ? NULL : &rows[i - 1], &rows[i]);
-        rows[i].trial = first + i;
+        rows[i].trial.trial = first + i;
     }
 }
 

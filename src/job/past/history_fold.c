@@ -48,24 +48,6 @@ static uint64_t newest(const struct reading *reading)
     return reading->digest.mark.trials + reading->count;
 }
 
-int brought_list_put(struct brought_list *list, const struct job_brought_past *past, struct arena *arena)
-{
-    if (list->count == list->capacity) {
-        size_t capacity = 2 * list->capacity + 4;
-        struct job_brought_past *wider = arena_alloc(arena, capacity, sizeof wider[0]);
-
-        if (wider == NULL)
-            return FLY_ENOMEM;
-        if (list->count > 0)
-            memcpy(wider, list->items, list->count * sizeof wider[0]);
-        list->items = wider;
-        list->capacity = capacity;
-    }
-    list->items[list->count++] = *past;
-    list->revisions += past->kind == PAST_REVISION;
-    return 0;
-}
-
 static int on_defined(void *fold, const struct log_event *at)
 {
     struct reading *reading = fold;
@@ -117,10 +99,11 @@ static int on_set(void *fold, const struct log_event *at, const struct job_setti
 static void describe_machine(struct reading *reading, const struct job_hardware *hardware)
 {
     struct job_history *history = reading->history;
-    struct job_machine *machine = &history->machines[history->machine_count++];
+    struct fly_job_hardware *machine = &history->machines[history->machine_count++];
     size_t limits = hardware->limit_count;
 
-    *machine = (struct job_machine){
+    *machine = (struct fly_job_hardware){
+        .size = sizeof *machine,
         .gpu_model = arena_strdup(reading->arena, hardware->gpu_model),
         .gpu_count = hardware->gpu_count,
         .world_size = hardware->world_size,
@@ -260,62 +243,84 @@ static struct job_row make_row(struct reading *reading, uint64_t trial, const st
            known_s = past->past_time_s + past->time_s;
     char user[JOB_USER_MAX];
     struct job_row row = {
-        .trial = trial,
-        .attempts = past->attempt,
-        .recurrence = past->record.recurrence,
-        .try_number = past->record.try_number,
+        .trial = {.size = sizeof row.trial,
+                  .trial = trial,
+                  .attempts = past->attempt,
+                  .recurrence = past->record.recurrence,
+                  .try_number = past->record.try_number,
+                  .late = past->expired && past->ended,
+                  .batch_size = past->record.batch_size,
+                  .limit_w = past->limit_w,
+                  .profiled = past->record.wants_profile && (past->profiled || past->parted),
+                  .epochs = past->ended ? past->how.epochs : past->epochs_done,
+                  .metric = trial_past_metric(past, &reading->history->definition),
+                  .energy_j = past->ended ? past->how.energy_j : known_j,
+                  .time_s = past->ended ? past->how.time_s : known_s,
+                  .user = copy(reading, job_user_told(past->origin.user, user), fits),
+                  .account = copy(reading, past->origin.account, fits),
+                  .host = copy(reading, past->origin.host, fits),
+                  .gpus = copy(reading, past->origin.gpus, fits),
+                  .cause = copy(reading, past->how.text, fits)},
         .running = !over,
-        .late = past->expired && past->ended,
         .nothing_learnt = past->ended && past->how.nothing_learnt,
         .outcome = past->how.outcome,
         .stop = past->how.stop,
         .reason = past->record.reason,
         .machine = past->record.line,
-        .batch_size = past->record.batch_size,
-        .limit_w = past->limit_w,
-        .profiled = past->record.wants_profile && (past->profiled || past->parted),
         .left_alone = past->record.wants_profile && !past->profiled && !past->parted,
-        .epochs = past->ended ? past->how.epochs : past->epochs_done,
         .whole_profile = past->profiled,
-        .metric = trial_past_metric(past, &reading->history->definition),
-        .energy_j = past->ended ? past->how.energy_j : known_j,
-        .time_s = past->ended ? past->how.time_s : known_s,
         .startup_energy_j =
             past->ended ? past->how.startup_energy_j : past->past_startup_energy_j + past->startup_energy_j,
         .startup_time_s =
             past->ended ? past->how.startup_time_s : past->past_startup_time_s + past->startup_time_s,
         .proposed_us = past->proposed_us,
         .ended_us = over ? past->ended_us : 0,
-        .user = copy(reading, job_user_told(past->origin.user, user), fits),
-        .account = copy(reading, past->origin.account, fits),
-        .host = copy(reading, past->origin.host, fits),
-        .gpus = copy(reading, past->origin.gpus, fits),
-        .text = copy(reading, past->how.text, fits),
     };
 
-    row.run_energy_j = past->closed ? past->run_energy_j : fmax(row.energy_j, known_j);
-    row.run_time_s = past->closed ? past->run_time_s : fmax(row.time_s, known_s);
+    row.trial.whole_energy_j = past->closed ? past->run_energy_j : fmax(row.trial.energy_j, known_j);
+    row.trial.whole_time_s = past->closed ? past->run_time_s : fmax(row.trial.time_s, known_s);
     row.reference_per_kwh = over ? past->run_reference_per_kwh : past->reference_per_kwh;
     return row;
 }
 
 /* What follows from the row, the revisions and what is wanted now. */
+static void finish_row(const struct job_history *history, double eta, struct job_row *row)
+{
+    const struct job_brought_past *revision = job_history_revision(history, row->revision);
+    struct fly_job_trial *trial = &row->trial;
+
+    if (job_row_is_untold(row))
+        trial->energy_j = trial->time_s = trial->whole_energy_j = trial->whole_time_s = NAN;
+    row->grid_amount = job_grid_amount(trial->energy_j, row->reference_per_kwh);
+    trial->size = sizeof *trial;
+    trial->carbon_g = job_counts_money(&history->definition) ? NAN : row->grid_amount;
+    trial->money = job_counts_money(&history->definition) ? row->grid_amount : NAN;
+    trial->cost_j = eta == 1.0 ? trial->energy_j
+                               : fly_cost(eta, history->machines[row->machine].max_power_w, trial->energy_j,
+                                          trial->time_s);
+    trial->reason = job_reason_name(row->reason);
+    trial->outcome = job_row_outcome(row);
+    trial->stop = job_stop_name(row->stop);
+    trial->begun_unix_s = job_unix_s(row->proposed_us);
+    trial->ended_unix_s = job_unix_s(row->ended_us);
+    trial->hardware = row->machine + 1;
+    trial->revision = revision != NULL ? revision->revision : "";
+    row->run_grid_amount = job_grid_amount(trial->whole_energy_j, row->reference_per_kwh);
+}
+
 static void finish_rows(struct job_history *history)
 {
     double eta = objective_eta(&history->objective);
     size_t revision = 0;
 
     for (size_t i = 0; i < history->count; i++) {
-        struct job_row *row = &history->rows[i];
-        double max_power_w = history->machines[row->machine].max_power_w;
         const struct job_brought_past *began;
 
-        while ((began = job_history_revision(history, revision + 1)) != NULL && began->before <= row->trial)
+        while ((began = job_history_revision(history, revision + 1)) != NULL &&
+               began->before <= history->rows[i].trial.trial)
             revision++;
-        row->revision = revision;
-        row->grid_amount = job_grid_amount(row->energy_j, row->reference_per_kwh);
-        row->run_grid_amount = job_grid_amount(row->run_energy_j, row->reference_per_kwh);
-        row->cost_j = eta == 1.0 ? row->energy_j : fly_cost(eta, max_power_w, row->energy_j, row->time_s);
+        history->rows[i].revision = revision;
+        finish_row(history, eta, &history->rows[i]);
     }
 }
 
@@ -349,8 +354,8 @@ static int read_again(struct reading *reading, const struct history_source *sour
 
 static int by_trial(const void *left, const void *right)
 {
-    uint64_t a = ((const struct told_again *)left)->row.trial,
-             b = ((const struct told_again *)right)->row.trial;
+    uint64_t a = ((const struct told_again *)left)->row.trial.trial,
+             b = ((const struct told_again *)right)->row.trial.trial;
 
     return (a > b) - (a < b);
 }
@@ -359,7 +364,7 @@ static int by_trial(const void *left, const void *right)
 static void settle_reference(const struct reading *reading, const struct history_fold *fold)
 {
     for (size_t i = reading->froze_count; i-- > 0;) {
-        const struct told_again key = {.row = {.trial = reading->froze[i]}};
+        const struct told_again key = {.row = {.trial = {.trial = reading->froze[i]}}};
         const struct told_again *told = bsearch(&key, fold->again, fold->again_count, sizeof key, by_trial);
 
         if (told == NULL || isnan(told->reference_per_kwh))
@@ -493,4 +498,33 @@ int history_fold(const struct history_source *source, const struct history_diges
     int code = fold_once(source, digest, arena, out_fold, out_error);
 
     return code == LOG_CHANGED ? fold_once(source, &none, arena, out_fold, out_error) : code;
+}
+
+int job_history_read_newest(const struct jobs *jobs, const char *job, uint64_t trials, struct arena *arena,
+                            struct job_history *out_history, struct fly_error *out_error)
+{
+    const struct history_source source = {jobs->backend->read, jobs->self, job, 0};
+    struct history_fold fold;
+    struct buffer bytes;
+    int code;
+
+    buffer_init(&bytes, DIGEST_BYTES_MAX);
+    if (jobs->backend->digest != NULL && jobs->backend->digest(jobs->self, job, trials, &bytes, NULL) < 0)
+        buffer_clear(&bytes);
+    code = history_fold(&source, &(struct history_digest){bytes.data, bytes.length}, arena, &fold, out_error);
+    buffer_deinit(&bytes);
+    if (code < 0)
+        return code;
+    if (trials > 0 && fold.history.count > trials) {
+        fold.history.rows += fold.history.count - trials;
+        fold.history.count = (size_t)trials;
+    }
+    *out_history = fold.history;
+    return 0;
+}
+
+int job_history_read(const struct jobs *jobs, const char *job, struct arena *arena,
+                     struct job_history *out_history, struct fly_error *out_error)
+{
+    return job_history_read_newest(jobs, job, 0, arena, out_history, out_error);
 }

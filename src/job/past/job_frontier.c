@@ -62,7 +62,7 @@ static int choose(struct job_frontier *frontier, struct fly_error *out_error)
 /* What is known of the job and the hardware before any trial. */
 static struct job_frontier begin(const struct job_history *history, size_t machine)
 {
-    const struct job_machine *hardware = &history->machines[machine];
+    const struct fly_job_hardware *hardware = &history->machines[machine];
     struct job_frontier frontier = {
         .objective = history->objective,
         .max_power_w = hardware->max_power_w > 0.0 ? hardware->max_power_w : 1.0,
@@ -118,7 +118,7 @@ static int read_numbers(const struct jobs *jobs, const struct job_history *histo
     int code;
 
     for (size_t i = 0; i < history->count; i++)
-        query.trial = history->rows[i].machine == machine ? history->rows[i].trial : query.trial;
+        query.trial = history->rows[i].machine == machine ? history->rows[i].trial.trial : query.trial;
     code =
         jobs->backend->read(jobs->self, history->definition.name, &query, trial_past_visit, &past, out_error);
     decision_numbers_read(code == 0 ? past.record.numbers : NULL, out_numbers);

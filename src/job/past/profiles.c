@@ -37,7 +37,7 @@ static int on_profiled(void *fold, const struct log_event *at, const struct prof
     memcpy(points, record->points, record->count * sizeof points[0]);
     profiles->profiles[profiles->count++] =
         (struct job_batch_profile){.machine = reading->row->machine,
-                                   .batch_size = reading->row->batch_size,
+                                   .batch_size = reading->row->trial.batch_size,
                                    .points = points,
                                    .count = record->count,
                                    .units_per_epoch = record->units_per_epoch};
@@ -59,10 +59,10 @@ int job_profiles_read(const struct jobs *jobs, const struct job_history *history
 
     for (size_t i = 0; i < history->count && code == 0; i++) {
         const struct job_row *row = &history->rows[i];
-        const struct store_query query = {.trial = row->trial};
+        const struct store_query query = {.trial = row->trial.trial};
 
         if (!row->whole_profile || row->revision != history->revision ||
-            job_profiles_find(&reading.profiles, row->machine, row->batch_size) != NULL)
+            job_profiles_find(&reading.profiles, row->machine, row->trial.batch_size) != NULL)
             continue;
         reading.row = row;
         code = jobs->backend->read(jobs->self, history->definition.name, &query, visit, &reading, out_error);

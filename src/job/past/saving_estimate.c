@@ -6,7 +6,7 @@
 
 #include "base/math/student.h"
 
-static const struct saving unknown = {NAN, NAN, NAN};
+static const struct fly_job_range unknown = {NAN, NAN, NAN};
 
 /* The share of the tuned runs that may lie outside the time of the default's. */
 static const double beyond_max = 0.25;
@@ -234,7 +234,8 @@ static enum saving_doubt doubt_of(const struct saving_sample *samples, size_t co
     return SAVING_STATED;
 }
 
-struct saving saving_estimate(const struct saving_sample *samples, size_t count, enum saving_doubt *out_doubt)
+struct fly_job_range saving_estimate(const struct saving_sample *samples, size_t count,
+                                     enum saving_doubt *out_doubt)
 {
     struct gathered gathered = {0};
     size_t reach = reach_of(samples, count);
@@ -251,8 +252,8 @@ struct saving saving_estimate(const struct saving_sample *samples, size_t count,
     difference =
         log(gathered.tuned / gathered.tuned_models) - log(gathered.baseline / gathered.baseline_models);
     half = half_width(&gathered);
-    return (struct saving){-expm1(difference), -expm1(difference + half),
-                           -expm1(difference - upper_width(&gathered, half))};
+    return (struct fly_job_range){-expm1(difference), -expm1(difference + half),
+                                  -expm1(difference - upper_width(&gathered, half))};
 }
 
 struct saving_bounds saving_bounds_of(const struct saving_sample *samples, size_t count)

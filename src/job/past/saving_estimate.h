@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <flyball/job.h>
+
 /*
  * The statistics of a saving: how much less each delivered model takes than one of the default, and within
  * which bounds that is known.
@@ -52,12 +54,6 @@ struct saving_sample {
     double step;    /* of one epoch, when runs may take more or fewer epochs; else 0 */
 };
 
-/* Fractions: 0.12 is 12 % less. NAN when not known. */
-struct saving {
-    double saving;
-    double low, high; /* of the 95 % interval */
-};
-
 /* Why no saving is stated. */
 enum saving_doubt {
     SAVING_STATED,
@@ -69,9 +65,10 @@ enum saving_doubt {
     SAVING_DOUBT_COUNT
 };
 
-/* Estimates the saving of the tuned samples. Pure; deterministic; its time grows with `count`. */
-struct saving saving_estimate(const struct saving_sample *samples, size_t count,
-                              enum saving_doubt *out_doubt);
+/* Estimates the saving of the tuned samples as a fraction: 0.12 is 12 % less; NAN: not known. Pure;
+ * deterministic; its time grows with `count`. */
+struct fly_job_range saving_estimate(const struct saving_sample *samples, size_t count,
+                                     enum saving_doubt *out_doubt);
 
 /*
  * The 95 % interval of what a delivered model takes, for runs of one kind, as logarithms to be added to that

@@ -16,24 +16,24 @@ bool saving_is_default(const struct job_history *history, const struct job_row *
     bool free =
         row->reason == REASON_CONTROL || row->reason == REASON_PINNED || row->reason == REASON_UNASKED;
 
-    return free && row->batch_size == history->definition.default_batch_size && !row->profiled &&
-           row->outcome != TRIAL_STOPPED && (isnan(highest_w) || row->limit_w == highest_w);
+    return free && row->trial.batch_size == history->definition.default_batch_size && !row->trial.profiled &&
+           row->outcome != TRIAL_STOPPED && (isnan(highest_w) || row->trial.limit_w == highest_w);
 }
 
 static void add_row(struct saving_run *run, const struct job_history *history, const struct job_row *row,
                     size_t machine)
 {
-    run->recurrence = row->recurrence;
+    run->recurrence = row->trial.recurrence;
     run->any |= row->machine == machine;
     run->running |= row->running || row->machine != machine || row->revision != run->revision;
     run->delivered |= !row->running && row->outcome == TRIAL_REACHED;
-    run->searched |= row->reason == REASON_EXPLORE || row->profiled;
-    run->outdated |= row->trial < history->wanted_from;
-    run->epochs += row->epochs;
-    run->energy_j += row->energy_j;
-    run->time_s += row->time_s;
-    run->cost_j += row->cost_j;
-    run->metric = row->metric;
+    run->searched |= row->reason == REASON_EXPLORE || row->trial.profiled;
+    run->outdated |= row->trial.trial < history->wanted_from;
+    run->epochs += row->trial.epochs;
+    run->energy_j += row->trial.energy_j;
+    run->time_s += row->trial.time_s;
+    run->cost_j += row->trial.cost_j;
+    run->metric = row->trial.metric;
     run->ended_us = row->ended_us;
     run->last = row;
 }
@@ -59,7 +59,7 @@ static size_t make_runs(const struct job_history *history, size_t machine, struc
 
     for (size_t i = 0; i < history->count; i++) {
         const struct job_row *row = &history->rows[i];
-        struct saving_run *recurrence = &runs[row->recurrence * RUNS_OF_ONE];
+        struct saving_run *recurrence = &runs[row->trial.recurrence * RUNS_OF_ONE];
         size_t part = saving_is_default(history, row) ? RUN_DEFAULT : RUN_CHOSEN;
 
         if (row->nothing_learnt)
@@ -83,8 +83,8 @@ static size_t recurrences_of(const struct job_history *history)
     size_t count = 0;
 
     for (size_t i = 0; i < history->count; i++) {
-        if (history->rows[i].recurrence >= count)
-            count = (size_t)history->rows[i].recurrence + 1;
+        if (history->rows[i].trial.recurrence >= count)
+            count = (size_t)history->rows[i].trial.recurrence + 1;
     }
     return count;
 }

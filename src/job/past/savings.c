@@ -16,7 +16,7 @@ struct sums {
     double energy_j, time_s, metric, squares;
 };
 
-static void group_add(struct saving_group *group, struct sums *sums, const struct saving_run *run)
+static void group_add(struct fly_job_runs *group, struct sums *sums, const struct saving_run *run)
 {
     double before = group->runs > 0 ? sums->energy_j / (double)group->runs : 0.0;
 
@@ -26,10 +26,10 @@ static void group_add(struct saving_group *group, struct sums *sums, const struc
     sums->time_s += run->time_s;
     sums->metric += run->delivered ? run->metric : 0.0;
     sums->squares += (run->energy_j - before) * (run->energy_j - sums->energy_j / (double)group->runs);
-    group->newest_us = run->ended_us > group->newest_us ? run->ended_us : group->newest_us;
+    group->newest_unix_s = fmax(group->newest_unix_s, job_unix_s(run->ended_us));
 }
 
-static void group_finish(struct saving_group *group, const struct sums *sums)
+static void group_finish(struct fly_job_runs *group, const struct sums *sums)
 {
     double runs = (double)group->runs, models = (double)(group->runs - group->failed);
 
@@ -58,8 +58,9 @@ static double cost_of(const struct saving_run *run)
     return run->cost_j;
 }
 
-static struct saving estimate(const struct saving_run *runs, size_t count, bool to_target, amount_of amount,
-                              struct saving_sample *samples, enum saving_doubt *out_doubt)
+static struct fly_job_range estimate(const struct saving_run *runs, size_t count, bool to_target,
+                                     amount_of amount, struct saving_sample *samples,
+                                     enum saving_doubt *out_doubt)
 {
     size_t used = 0;
 
@@ -87,9 +88,9 @@ static void name_failure(struct job_savings *savings, const struct saving_run *r
                 --savings->failure_count * sizeof savings->failures[0]);
     savings->failures[savings->failure_count++] =
         (struct saving_failure){.recurrence = run->recurrence,
-                                .trial = last->trial,
+                                .trial = last->trial.trial,
                                 .of_baseline = run->kind == SAVING_BASELINE,
-                                .batch_size = last->batch_size,
+                                .batch_size = last->trial.batch_size,
                                 .outcome = last->outcome,
                                 .without_epoch = job_row_without_epoch(last)};
 }
@@ -128,8 +129,10 @@ static void settle(const struct job_history *history, const struct saving_run *r
 {
     bool to_target = history->definition.target != JOB_NO_TARGET;
 
-    *savings =
-        (struct job_savings){.balance = {.ahead_j = NAN, .recent_ahead_j = NAN}, .earlier = {.ahead_j = NAN}};
+    *savings = (struct job_savings){.baseline = {.newest_unix_s = NAN},
+                                    .tuned = {.newest_unix_s = NAN},
+                                    .balance = {.ahead_j = NAN, .recent_ahead_j = NAN},
+                                    .earlier = {.ahead_j = NAN}};
     sum_up(runs, count, savings);
     savings->energy = estimate(runs, count, to_target, energy_of, samples, &savings->doubt);
     savings->time = estimate(runs, count, to_target, time_of, samples, NULL);

@@ -26,17 +26,6 @@
  * everything except their count. Recurrences are numbered from 0 here, as in every machine format.
  */
 
-/* The runs of the baseline, or the tuned ones. */
-struct saving_group {
-    size_t runs;
-    size_t failed;         /* how many delivered no model */
-    double model_energy_j; /* energy of all runs per model delivered; NAN without one */
-    double model_time_s;
-    double spread;      /* relative standard deviation of the runs' energies; NAN below two runs */
-    double mean_metric; /* mean final metric of those that delivered; NAN when one has none */
-    int64_t newest_us;  /* when the newest ended; 0: none */
-};
-
 /* A run that delivered no model: its last try. */
 struct saving_failure {
     uint64_t recurrence, trial;
@@ -68,16 +57,16 @@ struct saving_earlier {
 };
 
 struct job_savings {
-    struct saving_group baseline, tuned;
+    struct fly_job_runs baseline, tuned;
     size_t searching; /* recurrences that searched */
     size_t searching_failed;
     size_t outdated;         /* recurrences tuned by an objective or pin that does not hold any more */
     size_t unknown;          /* recurrences with some unknown energy */
     enum saving_doubt doubt; /* about the energy's saving */
     bool known;              /* there is no doubt */
-    struct saving energy;
-    struct saving time; /* below 0: slower */
-    struct saving cost;
+    struct fly_job_range energy;
+    struct fly_job_range time; /* below 0: slower */
+    struct fly_job_range cost;
     double exploration_j; /* what searching took beyond the same number of tuned models; NAN unless known */
     struct saving_balance balance;
     struct saving_earlier earlier;

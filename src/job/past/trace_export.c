@@ -39,8 +39,8 @@ static bool tells(const struct tracing *tracing, const struct job_row *row)
 {
     return row->machine == tracing->machine && row->revision == tracing->history->revision &&
            (!tracing->chosen_only || job_reason_chosen(row->reason)) && !row->running &&
-           outcome_observed(row->outcome) && !isnan(row->energy_j) && row->stop != JOB_STOP_DEADLINE &&
-           row->epochs > 0;
+           outcome_observed(row->outcome) && !isnan(row->trial.energy_j) && row->stop != JOB_STOP_DEADLINE &&
+           row->trial.epochs > 0;
 }
 
 static int write_train(struct tracing *tracing, struct fly_error *out_error)
@@ -59,11 +59,11 @@ static int write_train(struct tracing *tracing, struct fly_error *out_error)
 
         if (!tells(tracing, row))
             continue;
-        buffer_printf(&tracing->train, "%s,any,%u,any,0,%" PRIu64 ",%s,", definition->name, row->batch_size,
-                      runs[index_of(definition, row->batch_size)]++, target);
-        tracing->default_trained |= row->batch_size == definition->default_batch_size;
+        buffer_printf(&tracing->train, "%s,any,%u,any,0,%" PRIu64 ",%s,", definition->name,
+                      row->trial.batch_size, runs[index_of(definition, row->trial.batch_size)]++, target);
+        tracing->default_trained |= row->trial.batch_size == definition->default_batch_size;
         if (row->outcome == TRIAL_REACHED)
-            buffer_printf(&tracing->train, "%u\n", row->epochs);
+            buffer_printf(&tracing->train, "%u\n", row->trial.epochs);
         else
             buffer_puts(&tracing->train, "nan\n");
     }
@@ -93,9 +93,9 @@ static int on_profiled(void *fold, const struct log_event *at, const struct prof
     if (row == NULL || !record->folded || !(record->units_per_epoch > 0.0) ||
         row->machine != tracing->machine || row->revision != tracing->history->revision)
         return 0;
-    tracing->profiled[index_of(&tracing->history->definition, row->batch_size)] = true;
+    tracing->profiled[index_of(&tracing->history->definition, row->trial.batch_size)] = true;
     for (size_t i = 0; i < record->count; i++)
-        write_power(tracing, row->batch_size, record->points[i].limit_w,
+        write_power(tracing, row->trial.batch_size, record->points[i].limit_w,
                     record->points[i].time_s * record->units_per_epoch, record->points[i].power_w);
     return 0;
 }
@@ -110,7 +110,7 @@ static int take_profile(void *context, const struct store_event *event, struct f
 /* Whether a trial ran under one limit alone, with the batch size and the limit of `like`. */
 static bool is_alike(const struct tracing *tracing, const struct job_row *row, const struct job_row *like)
 {
-    return tells(tracing, row) && !row->profiled && row->batch_size == like->batch_size &&
+    return tells(tracing, row) && !row->trial.profiled && row->trial.batch_size == like->trial.batch_size &&
            job_history_limit_w(tracing->history, row) == job_history_limit_w(tracing->history, like);
 }
 
@@ -128,9 +128,9 @@ static struct epoch_sums sum_trials(const struct tracing *tracing, const struct 
 
         if (!is_alike(tracing, row, like))
             continue;
-        sums.epochs += row->epochs;
-        sums.energy_j += row->energy_j;
-        sums.time_s += row->time_s;
+        sums.epochs += row->trial.epochs;
+        sums.energy_j += row->trial.energy_j;
+        sums.time_s += row->trial.time_s;
     }
     return sums;
 }
@@ -156,12 +156,13 @@ static void write_means(struct tracing *tracing)
         double limit_w = job_history_limit_w(history, row);
         struct epoch_sums sums;
 
-        if (!tells(tracing, row) || row->profiled || !(limit_w > 0.0) || !(row->time_s > 0.0) ||
-            tracing->profiled[index_of(&history->definition, row->batch_size)] || stands_before(tracing, i))
+        if (!tells(tracing, row) || row->trial.profiled || !(limit_w > 0.0) || !(row->trial.time_s > 0.0) ||
+            tracing->profiled[index_of(&history->definition, row->trial.batch_size)] ||
+            stands_before(tracing, i))
             continue;
         sums = sum_trials(tracing, row);
         if (sums.energy_j > 0.0)
-            write_power(tracing, row->batch_size, limit_w, sums.time_s / sums.epochs,
+            write_power(tracing, row->trial.batch_size, limit_w, sums.time_s / sums.epochs,
                         sums.energy_j / sums.time_s);
     }
 }
@@ -209,8 +210,8 @@ static uint64_t count_unprofiled(const struct tracing *tracing)
         for (size_t i = 0; i < tracing->history->count && !tracing->profiled[batch]; i++) {
             const struct job_row *row = &tracing->history->rows[i];
 
-            wanted = wanted || (tells(tracing, row) && row->profiled &&
-                                row->batch_size == definition->batch_sizes[batch]);
+            wanted = wanted || (tells(tracing, row) && row->trial.profiled &&
+                                row->trial.batch_size == definition->batch_sizes[batch]);
         }
         count += wanted;
     }

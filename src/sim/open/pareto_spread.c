@@ -36,12 +36,12 @@ struct pareto_range pareto_spread_energy(const struct pareto_result *result, siz
 }
 
 /* The errors of the two are independent: they add up as squares. */
-static struct saving saving_of(double ours, const struct saving_bounds *our, double theirs,
+static struct fly_job_range saving_of(double ours, const struct saving_bounds *our, double theirs,
                                const struct saving_bounds *their)
 {
     double difference = log(ours / theirs);
 
-    return (struct saving){-expm1(difference), -expm1(difference + hypot(our->above, their->below)),
+    return (struct fly_job_range){-expm1(difference), -expm1(difference + hypot(our->above, their->below)),
                            -expm1(difference - hypot(our->below, their->above))};
 }
 
@@ -50,23 +50,23 @@ static bool is_bounded(const struct pareto_result *result, size_t point)
     return result->savings != NULL && pareto_change_known(result) && point != result->points->default_point;
 }
 
-struct saving pareto_time_saving(const struct pareto_result *result, size_t point)
+struct fly_job_range pareto_time_saving(const struct pareto_result *result, size_t point)
 {
     const struct operating_points *points = result->points;
 
     if (!is_bounded(result, point))
-        return (struct saving){NAN, NAN, NAN};
+        return (struct fly_job_range){NAN, NAN, NAN};
     return saving_of(points->points[point].time_s, &pareto_spread_of(result, point)->time,
                      points->points[points->default_point].time_s,
                      &pareto_spread_of(result, points->default_point)->time);
 }
 
-struct saving pareto_energy_saving(const struct pareto_result *result, size_t point)
+struct fly_job_range pareto_energy_saving(const struct pareto_result *result, size_t point)
 {
     const struct operating_points *points = result->points;
 
     if (!is_bounded(result, point))
-        return (struct saving){NAN, NAN, NAN};
+        return (struct fly_job_range){NAN, NAN, NAN};
     return saving_of(points->points[point].energy_j, &pareto_spread_of(result, point)->energy,
                      points->points[points->default_point].energy_j,
                      &pareto_spread_of(result, points->default_point)->energy);

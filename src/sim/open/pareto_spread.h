@@ -25,8 +25,8 @@ extern const char pareto_spread_few[];
  * Return the change against the default. The bounds are NAN if not known; pareto_spread_doubt
  * gives the reason.
  */
-struct saving pareto_time_saving(const struct pareto_result *result, size_t point);
-struct saving pareto_energy_saving(const struct pareto_result *result, size_t point);
+struct fly_job_range pareto_time_saving(const struct pareto_result *result, size_t point);
+struct fly_job_range pareto_energy_saving(const struct pareto_result *result, size_t point);
 const char *pareto_spread_doubt(const struct pareto_result *result, size_t point);
 
 #endif
