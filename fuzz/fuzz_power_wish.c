@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/options/power_wish.h"
+#include "cli/options/knob_options.h"
 #include "fuzz.h"
 
 enum { TEXT_MAX = 256, HIGHEST_MW = 300000, YEAR_S = 31536000 };

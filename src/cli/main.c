@@ -7,7 +7,7 @@
 #include "base/thread/thread_group.h"
 #include "cli/commands.h"
 #include "cli/frame/cli.h"
-#include "cli/program/inherited.h"
+#include "cli/program/child.h"
 #include "cli/sim/plugin_crash.h"
 #include "policy/plugin.h"
 

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/thread/thread_group.h"
-#include "cli/program/stop_signals.h"
+#include "cli/program/child.h"
 #include "http/announce.h"
 #include "http/listener.h"
 #include "node/node_arguments.h"

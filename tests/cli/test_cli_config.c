@@ -3,7 +3,6 @@
 #include "cli_support.h"
 
 #include "cli/frame/config_file.h"
-#include "cli/frame/config_trust.h"
 
 static const struct cli_option options[] = {
     {.name = "eta",

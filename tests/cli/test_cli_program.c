@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The real program's tables of commands and options: complete, and in agreement with each other. */
 #include "cli/commands.h"
-#include "cli/frame/keys.h"
 #include "cli/frame/parse.h"
+#include "cli/frame/settings.h"
 #include "cli/frame/value.h"
 #include "test.h"
 

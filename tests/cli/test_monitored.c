@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "cli/kit/amount.h"
-#include "cli/machine/throttle.h"
 #include "shapes/json_place.h"
 #include "test.h"
 

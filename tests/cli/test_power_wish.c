@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits and durations as people write them. */
-#include "cli/options/power_wish.h"
+#include "cli/options/knob_options.h"
 #include "test.h"
 
 static void test_wishes(void **state)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "cli/measure/run_capture.h"
-#include "cli/options/finish_time.h"
+#include "cli/options/carbon_options.h"
 #include "train/program/step_lines.h"
 
 static void test_lines(void **state)

@@ -2,7 +2,7 @@
 /* What a statement says, as lines and as an object, and above all what it does not claim to know. */
 #include "test.h"
 
-#include "cli/views/statement_lines.h"
+#include "cli/views/statement_view.h"
 
 static const struct grid_kind intensity = {.quantity = GRID_CARBON,
                                            .signal = GRID_AVERAGE,

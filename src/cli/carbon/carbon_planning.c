@@ -7,8 +7,7 @@
 #include "base/error.h"
 #include "cli/carbon/carbon_view.h"
 #include "cli/options/carbon_options.h"
-#include "cli/options/finish_time.h"
-#include "cli/options/slowdown_option.h"
+#include "cli/options/small_options.h"
 #include "grid/forecast.h"
 #include "grid/providers.h"
 

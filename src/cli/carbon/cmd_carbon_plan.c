@@ -10,7 +10,7 @@
 #include "cli/carbon/period_table.h"
 #include "cli/kit/amount.h"
 #include "cli/options/carbon_options.h"
-#include "cli/views/statement_lines.h"
+#include "cli/views/statement_view.h"
 #include "shapes/text_value.h"
 
 enum { TEXT_MAX = 1 << 16, TITLE_MAX = 320 };

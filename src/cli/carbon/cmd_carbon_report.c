@@ -9,7 +9,6 @@
 #include "cli/carbon/carbon_commands.h"
 #include "cli/carbon/carbon_view.h"
 #include "cli/carbon/period_table.h"
-#include "cli/views/statement_lines.h"
 #include "cli/views/statement_view.h"
 #include "shapes/text_value.h"
 

@@ -12,7 +12,7 @@
 #include "cli/demo/demo_report.h"
 #include "cli/frame/call.h"
 #include "cli/kit/chart.h"
-#include "cli/options/thread_option.h"
+#include "cli/options/small_options.h"
 #include "sim/crew.h"
 
 enum { PATH_MAX_BYTES = 4096, TRIES_MAX = 64 << 20 };

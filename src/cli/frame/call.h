@@ -132,7 +132,7 @@ __attribute__((format(printf, 2, 3))) void cli_warn(const struct cli_call *call,
 void cli_say(const struct cli_call *call, const char *text);
 
 /*
- * Returns where a status line may be drawn (status_line.h): standard error, or -1 if that is no
+ * Returns where a status line may be drawn (progress.h): standard error, or -1 if that is no
  * terminal or a dumb one, with NO_COLOR, and with --quiet.
  */
 int cli_status_line_fd(const struct cli_call *call);

@@ -4,10 +4,35 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
+
+#include <flyball/error.h>
 
 #include "base/buffer.h"
 
-#include <flyball/error.h>
+/*
+ * Whether to trust a configuration file. Flyball reads a file only if root or the user who runs
+ * the program owns it and nobody else may write it: settings choose what a program does, and with
+ * sudo the program does it as root.
+ */
+struct config_trust {
+    uid_t user;        /* who runs the program: its effective uid */
+    uid_t owner;       /* of the file */
+    mode_t mode;       /* of the file */
+    bool own_group;    /* only the file's owner is in the file's group */
+    bool unmapped;     /* the owner is the overflow uid: somebody outside this user namespace */
+    bool on_read_only; /* the file is on a mount that nobody here can write */
+    bool strange_link; /* the path is a link that neither root nor the user made */
+};
+
+/*
+ * Returns why the file must not be read, as part of a sentence: "anybody may write it"; NULL if
+ * it may be read. Pure.
+ */
+const char *config_trust_refusal(const struct config_trust *trust);
+
+/* Reads these facts of an open file, which was opened at `path`. Returns 0, or -1 with errno. */
+int config_trust_read(const char *path, int fd, struct config_trust *out_trust);
 
 /*
  * The syntax of a configuration file; cli/frame/settings.h knows what keys mean.
@@ -42,7 +67,7 @@ int config_text_parse(const char *name, const char *text, size_t length, config_
 /*
  * Appends the content of a file to `text`. If the file does not exist, `out_exists` is false.
  * FLY_ECONFIG if it is no file, is too big or cannot be read. With `out_refusal`, a file that
- * somebody else may have written (cli/frame/config_trust.h) is not read: then `out_exists` is
+ * somebody else may have written (config_file.h) is not read: then `out_exists` is
  * false, and `*out_refusal` says why, constant; otherwise `*out_refusal` is NULL.
  */
 int config_file_read(const char *path, struct buffer *text, bool *out_exists, const char **out_refusal,

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "cli/frame/help.h"
 #include "cli/frame/help_parts.h"
-#include "cli/frame/keys.h"
+#include "cli/frame/settings.h"
 #include "cli/kit/mdoc.h"
 
 enum { FACTS_MAX = 4096, COMMANDS_MAX = 64 };

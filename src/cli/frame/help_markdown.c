@@ -7,7 +7,7 @@
 
 #include "cli/frame/help.h"
 #include "cli/frame/help_parts.h"
-#include "cli/frame/keys.h"
+#include "cli/frame/settings.h"
 
 enum { FACTS_MAX = 4096 };
 

@@ -2,9 +2,38 @@
 #ifndef FLYBALL_CLI_FRAME_SETTINGS_H
 #define FLYBALL_CLI_FRAME_SETTINGS_H
 
+#include <stddef.h>
+
 #include "base/buffer.h"
 #include "cli/frame/call.h"
-#include "cli/frame/keys.h"
+#include "cli/frame/command.h"
+
+/*
+ * The configuration keys: all options of all commands that have one. A key that several commands
+ * use means the same in each; the first one describes it.
+ */
+enum { KEYS_MAX = 128, KEY_VARIABLE_MAX = 64 };
+
+struct key_table {
+    size_t count;
+    const struct cli_option *options[KEYS_MAX];
+};
+
+/* Collects the keys: common options first, then in the order of the commands. */
+void keys_collect(const struct cli_program *program, struct key_table *out_keys);
+
+/* Return the index of a key ("sim.traces"), or of the key that has this variable; -1 for none. */
+int keys_find(const struct key_table *keys, const char *key);
+int keys_find_variable(const struct key_table *keys, const char *variable);
+
+/* Returns the known key nearest to `key`, or NULL. */
+const char *keys_nearest(const struct key_table *keys, const char *key);
+
+/*
+ * Writes the key's variable, FLYBALL_SIM_TRACES for "sim.traces". Returns `variable`, of
+ * KEY_VARIABLE_MAX bytes.
+ */
+char *key_variable(const char *key, char *variable);
 
 /*
  * The configuration keys with the values that apply before the command line: a variable wins over
@@ -34,7 +63,7 @@ struct settings {
 
 /*
  * Where to look; each may be NULL. Borrowed. A file that somebody else may have written
- * (cli/frame/config_trust.h) is ignored with a warning. So is a sensitive key in the local file,
+ * (config_file.h) is ignored with a warning. So is a sensitive key in the local file,
  * because that file comes with whatever directory the user works in, such as a clone of a
  * stranger's repository. If the local file is the user's or the system's file, it counts only as
  * that.

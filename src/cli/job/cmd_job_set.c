@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
-#include "cli/options/slowdown_option.h"
+#include "cli/options/small_options.h"
 #include "cli/options/store_option.h"
 #include "job/core/definition.h"
 

@@ -10,16 +10,33 @@
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
+#include <term.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/wait.h"
-#include "cli/kit/terminal.h"
+
+/*
+ * Not in the screen's file, because term.h defines macros for words such as `lines`. newterm
+ * could answer this too, but it keeps memory that it allocates before it knows the answer.
+ */
+
+/* Returns whether the terminal type in the variable TERM is known, so that the program can draw on it. */
+static bool terminal_is_known(int fd)
+{
+    int error;
+
+    if (setupterm(NULL, fd, &error) == ERR)
+        return false;
+    del_curterm(cur_term);
+    return true;
+}
 
 enum { CELL_BYTES = 256 };
 

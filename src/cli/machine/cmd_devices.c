@@ -5,7 +5,6 @@
  * row.
  */
 #include "cli/machine/machine_commands.h"
-#include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"
 
 #include "base/buffer.h"

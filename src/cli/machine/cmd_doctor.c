@@ -10,7 +10,6 @@
 #include "cli/machine/doctor.h"
 #include "cli/machine/machine_commands.h"
 #include "cli/machine/machine_look.h"
-#include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"
 #include "cli/views/reading_view.h"
 

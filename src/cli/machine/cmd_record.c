@@ -4,7 +4,6 @@
  * at most the reading that was about to be made.
  */
 #include "cli/machine/machine_commands.h"
-#include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"
 #include "cli/options/output_path.h"
 
@@ -18,7 +17,7 @@
 #include "base/error.h"
 #include "base/file/append_file.h"
 #include "cli/machine/record_facts.h"
-#include "cli/program/stop_signals.h"
+#include "cli/program/child.h"
 #include "device/recording/recording.h"
 
 /* The figures that belong to the moment of a reading; they are read first and by themselves. */

@@ -7,9 +7,8 @@
 #include "cli/kit/table_print.h"
 #include "cli/machine/machine_commands.h"
 #include "cli/machine/selftest_cli.h"
-#include "cli/options/device_options.h"
 #include "cli/options/open_devices.h"
-#include "cli/program/stop_signals.h"
+#include "cli/program/child.h"
 
 /* Time after a load begins, until averaging readings have forgotten what was before. */
 static const double settle_s = 1.5;
@@ -187,7 +186,8 @@ const struct cli_command cmd_selftest = {
          "the integral have in common, such as the gain of the board's sensor, no program can see.",
          "The report for programs, with --output or --format json, names the devices' models, their driver "
          "and "
-         "the kernel's version, and neither the host nor the cards. docs/howto/selftest.md says how to read it and "
+         "the kernel's version, and neither the host nor the cards. docs/howto/selftest.md says how to read "
+         "it and "
          "how to send it."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],

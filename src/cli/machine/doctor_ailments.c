@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What can be wrong, and how to fix it. To add an ailment, add a row. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/machine/doctor.h"
+#include "knob/knob_defaults.h"
+#include "knob/unseen.h"
+#include "knob/way/daemon_permit.h"
 
 const char *const doctor_topics[] = {"nvidia", "amd", "rapl", "system", NULL};
 
@@ -252,4 +257,211 @@ const char *doctor_topic_of(const struct device *device)
     if (device->info.kind != DEVICE_GPU)
         return "rapl";
     return device->backend->name[0] == 'a' ? "amd" : "nvidia";
+}
+
+/* Whether this user may set power limits: by the driver, or because a daemon does it for him. */
+
+static const char
+    start_it[] = "sudo systemctl enable --now flyballd.service",
+    allow_it[] = "printf '[rule %s]\\nfor = user:%s\\nallow = control\\n' \"$USER\" \"$USER\" | sudo tee "
+                 "-a /etc/flyball/flyballd.ini && sudo systemctl reload flyballd.service";
+
+static void take_permit(const struct daemon_permit *permit, struct doctor_daemon *daemon)
+{
+    daemon->answers |= permit->word != DAEMON_ABSENT;
+    daemon->lets += permit->word == DAEMON_LETS;
+    daemon->refuses += permit->word == DAEMON_REFUSES;
+    daemon->unasked += permit->word == DAEMON_OTHER || permit->word == DAEMON_UNWELL;
+    if (permit->why[0] != '\0' && (daemon->why[0] == '\0' || daemon->refuses == 1))
+        snprintf(daemon->why, sizeof daemon->why, "%.*s", DOCTOR_WHY_MAX - 1, permit->why);
+}
+
+void doctor_ask_daemon(const struct device_list *list, const struct site *site, struct doctor_facts *facts)
+{
+    facts->daemon = (struct doctor_daemon){.place = site->daemon, .sought = true};
+    for (size_t i = 0; i < list->count && !facts->machine.root; i++) {
+        struct daemon_permit permit;
+
+        if (list->devices[i].info.kind != DEVICE_GPU)
+            continue;
+        daemon_permit_ask(site, &list->devices[i], &permit);
+        take_permit(&permit, &facts->daemon);
+        if (permit.word == DAEMON_ABSENT)
+            break; /* nobody is there for the others either */
+    }
+}
+
+static const char *settable_by_daemon(const struct doctor_daemon *daemon, char text[DOCTOR_SETTABLE_MAX])
+{
+    size_t asked = daemon->lets + daemon->refuses + daemon->unasked;
+
+    if (daemon->refuses == 0 && daemon->lets == asked) {
+        snprintf(
+            text, DOCTOR_SETTABLE_MAX,
+            "power limits could be set: the driver lets root alone, and flyballd at '%.200s' does it for "
+            "this user (nothing was set to find out)",
+            daemon->place);
+        return NULL;
+    }
+    if (daemon->lets + daemon->refuses == 0) {
+        snprintf(
+            text, DOCTOR_SETTABLE_MAX,
+            "power limits need root; the daemon at '%.200s' would be asked to set them, and does not say "
+            "beforehand whether it will%s%s",
+            daemon->place, daemon->why[0] != '\0' ? ": " : "", daemon->why);
+        return NULL;
+    }
+    snprintf(text, DOCTOR_SETTABLE_MAX,
+             "power limits need root; flyballd at '%.200s' sets them for this user on %zu of %zu GPUs: %s",
+             daemon->place, daemon->lets, asked, daemon->why);
+    return allow_it;
+}
+
+const char *doctor_settable(const struct doctor_facts *facts, char text[DOCTOR_SETTABLE_MAX])
+{
+    const struct doctor_daemon *daemon = &facts->daemon;
+
+    if (facts->gpus == 0)
+        snprintf(text, DOCTOR_SETTABLE_MAX, "there is no GPU whose power limit could be set");
+    else if (facts->machine.wsl)
+        snprintf(text, DOCTOR_SETTABLE_MAX, "power limits cannot be set under WSL");
+    else if (facts->machine.root)
+        snprintf(text, DOCTOR_SETTABLE_MAX,
+                 "power limits could be set: you are root (nothing was set to find out)");
+    else if (daemon->answers)
+        return settable_by_daemon(daemon, text);
+    else if (!daemon->sought)
+        snprintf(text, DOCTOR_SETTABLE_MAX,
+                 "power limits need root, as 'sudo nvidia-smi -i 0 -pl WATTS' does (nothing was set to find "
+                 "out)");
+    else {
+        snprintf(
+            text, DOCTOR_SETTABLE_MAX,
+            "power limits need root, as 'sudo nvidia-smi -i 0 -pl WATTS' does, or flyballd, which sets them "
+            "for users and does not run here (nothing was set to find out)%s%s",
+            daemon->why[0] != '\0' ? ": " : "", daemon->why);
+        return start_it;
+    }
+    return NULL;
+}
+
+enum { FIRST_WORD_MAX = 128 };
+
+static const char *measured(const struct doctor_facts *facts, char text[FIRST_WORD_MAX])
+{
+    if (facts->gpus > 0 && facts->gpus_silent == 0)
+        return "yes";
+    if (facts->gpus > facts->gpus_silent) {
+        snprintf(text, FIRST_WORD_MAX, "%zu of %zu GPUs", facts->gpus - facts->gpus_silent, facts->gpus);
+        return text;
+    }
+    if (!facts->anything)
+        return "no";
+    return facts->gpus > 0 ? "no GPU, but other devices" : "yes, but there is no GPU here";
+}
+
+static const char *set(const struct doctor_facts *facts, char text[FIRST_WORD_MAX])
+{
+    const struct doctor_daemon *daemon = &facts->daemon;
+    size_t asked = daemon->lets + daemon->refuses + daemon->unasked;
+
+    if (facts->gpus == 0)
+        return "no, there is no GPU here";
+    if (facts->machine.wsl)
+        return "no, not under WSL";
+    if (facts->machine.root)
+        return "yes, as root";
+    if (!daemon->sought)
+        return "with root's rights or flyballd";
+    if (!daemon->answers)
+        return "no. Ask root for flyballd";
+    if (daemon->lets + daemon->refuses == 0)
+        return "not known; the daemon does not say beforehand";
+    if (daemon->lets == asked)
+        return "yes, through flyballd";
+    snprintf(text, FIRST_WORD_MAX, "on %zu of %zu GPUs. Ask root for a rule of flyballd", daemon->lets,
+             asked);
+    return text;
+}
+
+void doctor_first(const struct doctor_facts *facts, char text[DOCTOR_SETTABLE_MAX])
+{
+    char which[FIRST_WORD_MAX], where[FIRST_WORD_MAX];
+
+    snprintf(text, DOCTOR_SETTABLE_MAX, "Can measure: %s. Can set limits: %s.", measured(facts, which),
+             set(facts, where));
+}
+
+/* Gathers the facts that the ailments use; sets nothing on a device. */
+
+enum { PROCESSES_MAX = 64 };
+
+static void look_at_reports(const struct device_list *list, struct doctor_facts *facts)
+{
+    for (size_t i = 0; i < list->report_count; i++) {
+        const struct backend_report *report = &list->reports[i];
+
+        if (strcmp(report->backend->name, "nvml") == 0) {
+            facts->nvidia_works = report->error.code == 0;
+            facts->nvidia_mismatch = strstr(report->error.text, "updated while it ran") != NULL;
+        }
+        if (strcmp(report->backend->name, "amdsmi") == 0)
+            facts->amd_works = report->error.code == 0;
+    }
+}
+
+static void look_at_gpu(const struct device *device, const struct reading *values, bool answers,
+                        struct doctor_facts *facts)
+{
+    struct device_process processes[PROCESSES_MAX];
+    size_t count;
+
+    facts->gpus++;
+    facts->gpus_silent += !answers;
+    facts->without_counter += answers && values[QUANTITY_ENERGY].state != READING_OK;
+    facts->without_persistence +=
+        values[QUANTITY_PERSISTENCE].state == READING_OK && values[QUANTITY_PERSISTENCE].value == 0;
+    facts->with_mig += device->info.mig;
+    facts->processes_denied +=
+        device_processes(device, DEVICE_PROCESSES_COMPUTING, processes, PROCESSES_MAX, &count) == FLY_EPERM;
+}
+
+static void look_at_device(const struct device *device, struct doctor_facts *facts)
+{
+    struct device_reading reading;
+    bool answers = device_answers(device, &clock_real);
+
+    device_read(device, &clock_real, QUANTITY_ALL, &reading);
+    facts->anything |= answers;
+    facts->emulated |= device->info.emulated;
+    if (device->info.kind == DEVICE_GPU)
+        look_at_gpu(device, reading.values, answers, facts);
+    if (device->info.kind == DEVICE_CPU && answers && device->info.estimated)
+        facts->cpu_estimated = true;
+    if (device->info.kind == DEVICE_CPU && answers && !device->info.estimated)
+        facts->cpu_measured = true;
+    if (device->info.kind == DEVICE_DRAM && answers)
+        facts->dram_measured = true;
+}
+
+void doctor_look(const struct device_list *list, const struct facts_machine *machine,
+                 struct doctor_facts *out_facts)
+{
+    *out_facts = (struct doctor_facts){.machine = *machine};
+    look_at_reports(list, out_facts);
+    for (size_t i = 0; i < list->count; i++)
+        look_at_device(&list->devices[i], out_facts);
+}
+
+void doctor_look_outside(const struct device_list *list, struct doctor_facts *facts)
+{
+    struct turnable_options others = knob_others(&(struct knob_options){.program = NULL});
+
+    others.begins = true;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct device *device = &list->devices[i];
+
+        if (device->info.kind == DEVICE_GPU)
+            facts->others_unseen += unseen_check(&others, device, NULL) < 0;
+    }
 }

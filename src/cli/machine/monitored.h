@@ -10,6 +10,15 @@
 #include "meter/counter.h"
 
 /*
+ * Writes why a GPU runs below its highest clock: "power cap, heat". Leaves out reasons that do
+ * not hold the GPU down (idle, clocks that were asked for). "none" if no other is left. Returns
+ * `text`.
+ */
+enum { THROTTLE_TEXT_MAX = 96 };
+
+char *throttle_text(int64_t reasons, char text[THROTTLE_TEXT_MAX]);
+
+/*
  * One device over time, for `flyball monitor`: the newest reading, the energy since the first,
  * and the last powers.
  *

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "cli/frame/call.h"
-#include "cli/program/stop_signals.h"
+#include "cli/program/child.h"
 #include "device/nvidia/cuda_load.h"
 #include "meter/selftest/selftest.h"
 

@@ -4,13 +4,47 @@
 
 #include <stdint.h>
 
+#include <flyball/meter.h>
+
+#include "cli/frame/call.h"
 #include "cli/measure/idle_boost.h"
 #include "device/device.h"
+#include "device/open/selection.h"
 #include "meter/claim.h"
 #include "meter/meter.h"
 
+/*
+ * The devices that a program would see, and a meter for them, for commands that measure a
+ * program. Large: keep it in static storage.
+ *
+ *     static struct metered_devices devices;
+ *
+ *     if (metered_devices_open(call, &devices, out_error) < 0)
+ *         ...
+ *     if (devices.meter == NULL)
+ *         say devices.fault.text
+ *     metered_devices_close(&devices);
+ */
+struct metered_devices {
+    struct device_list list;
+    struct fly_meter *meter; /* NULL: nothing is measured, and `fault` says why */
+    struct fly_error fault;
+    char selection[SELECTION_NOTE_MAX]; /* what hides GPUs; "" for nothing */
+    bool opened;                        /* the list is open */
+};
+
+/*
+ * Opens them by the options of cli/options/open_devices.h. A fault is stored. An error is
+ * returned only for a list of GPUs that is malformed or names one that does not exist.
+ */
+int metered_devices_open(const struct cli_call *call, struct metered_devices *out_devices,
+                         struct fly_error *out_error);
+void metered_devices_close(struct metered_devices *devices);
+
 struct run_carbon;
+
 struct run_job;
+
 struct run_tune;
 
 /*
@@ -60,6 +94,7 @@ void run_totals(const struct run_result *result, struct run_totals *out_totals);
 
 /* Gives texts for both forms about what is never part of the sum, or not of this one; returns how many. */
 enum { NOT_INCLUDED_MAX = 8 };
+
 size_t run_not_included(const struct run_result *result, const char *texts[NOT_INCLUDED_MAX]);
 
 #endif

@@ -3,11 +3,25 @@
 #define FLYBALL_CLI_OPTIONS_CARBON_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "cli/frame/call.h"
 #include "policy/carbon/carbon_pause.h"
 #include "sim/carbon/carbon_job.h"
 #include "sim/carbon/profile_source.h"
+
+/*
+ * Parses a time by which something must be finished, as people write it:
+ *
+ *     07:30                     the next time that the clock shows this
+ *     2026-11-22T07:30          local time
+ *     2026-11-22T07:30:00Z      universal time; also +01:00, and whatever else base/text/iso_time.h
+ *                               reads as a date with a time
+ *
+ * Gives whole seconds since 1970. Returns false for anything else, and for days that do not
+ * exist; the out-parameter is then untouched. `now_s` is the time to count from.
+ */
+bool finish_time_parse(const char *text, int64_t now_s, int64_t *out_s);
 
 /*
  * Parses options about carbon. The parsers are pure, and leave their out-parameters untouched if
@@ -39,6 +53,7 @@ bool carbon_parse_pause(const char *text, struct carbon_pause *out_pause);
     {.name = "pause", .type = CLI_TEXT, .placeholder = "HOW", \
      .help = "It can be paused: idle=25,checkpoint=2min,on=1h,off=30min says what it draws then in W, how " \
              "long saving and restoring take, and how long it runs and pauses at least."}
+
 /* With their keys in configuration files, or NULL. */
 #define CARBON_OPTIONS_SURROUNDINGS(host_power_key, pue_key) \
     {.name = "host-power", .type = CLI_REAL, .placeholder = "W", .minimum = 0, .maximum = 1e6, \
@@ -46,6 +61,7 @@ bool carbon_parse_pause(const char *text, struct carbon_pause *out_pause);
      .help = "What the rest of the machine draws while it runs."}, \
     {.name = "pue", .type = CLI_REAL, .placeholder = "FACTOR", .minimum = 1, .maximum = 10, \
      .default_text = "1", .key = (pue_key), .help = "Power usage effectiveness of the site."}
+
 /* clang-format on */
 
 /*
@@ -60,7 +76,6 @@ int carbon_read_duration(const struct cli_call *call, const char *option, double
 /* Reads `text` as the option "objective". It is not the option's own value if the command chooses for it. */
 int carbon_read_objective(const struct cli_call *call, const char *text,
                           struct carbon_objective *out_objective, struct fly_error *out_error);
-
 int carbon_read_pause(const struct cli_call *call, struct carbon_pause *out_pause,
                       struct fly_error *out_error);
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/options/leftovers.h"
+#include "cli/options/knob_options.h"
 #include "device/open/backends.h"
 
 struct device_options cli_device_options(const struct cli_call *call)

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "cli/options/device_options.h"
-#include "cli/options/limit_outlook.h"
+#include "cli/options/knob_options.h"
+#include "cli/options/open_devices.h"
 #include "cli/power/power_commands.h"
-#include "cli/power/power_gpus.h"
+#include "cli/power/power_turning.h"
 #include "cli/views/reading_view.h"
 #include "device/device_meanings.h"
 #include "knob/journal.h"

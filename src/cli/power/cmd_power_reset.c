@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets the driver's default limits, whatever was set before. */
 #include "base/disabled.h"
-#include "cli/options/device_options.h"
+#include "cli/options/open_devices.h"
 #include "cli/power/power_commands.h"
 #include "cli/power/power_turning.h"
-#include "cli/program/program_words.h"
+#include "cli/program/child.h"
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS("If not given, those that a program started here would see, by CUDA_VISIBLE_DEVICES "

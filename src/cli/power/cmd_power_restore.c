@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "cli/options/device_options.h"
+#include "cli/options/open_devices.h"
 #include "cli/power/power_commands.h"
-#include "cli/power/power_gpus.h"
+#include "cli/power/power_turning.h"
 #include "device/device_meanings.h"
 #include "knob/repair.h"
 

@@ -5,16 +5,133 @@
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/wait.h"
-#include "cli/program/inherited.h"
+
+char **program_words(const struct cli_call *call, size_t count,
+                     const char *(*word)(const struct cli_call *call, size_t index))
+{
+    char **words = calloc(count + 1, sizeof *words);
+
+    for (size_t i = 0; words != NULL && i < count; i++) {
+        const char *of = word(call, i);
+
+        memcpy(&words[i], &of, sizeof of);
+    }
+    return words;
+}
+
+void program_say_not_run(const struct cli_call *call, const char *program, int error, int status)
+{
+    char text[FLY_ERROR_TEXT_MAX];
+
+    snprintf(text, sizeof text, "'%.200s' cannot be run: %s", program,
+             error == ENOENT && strchr(program, '/') == NULL ? "there is no such command" : strerror(error));
+    cli_say(call, text);
+    cli_exit_with(call, status);
+}
+
+int program_replace(const struct cli_call *call, char *const *words)
+{
+    int status = child_replace(words);
+
+    program_say_not_run(call, words[0], errno, status);
+    return 0;
+}
+
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+
+void stop_signals_hold(struct stop_signals *stop)
+{
+    stop->stopped = stop->reloads = stop->reloaded = false;
+    sigemptyset(&stop->held);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        struct sigaction action;
+
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&stop->held, numbers[i]);
+    }
+    pthread_sigmask(SIG_BLOCK, &stop->held, &stop->before);
+}
+
+void stop_signals_hold_for_service(struct stop_signals *stop)
+{
+    stop_signals_hold(stop);
+    stop->reloads = true;
+    sigaddset(&stop->held, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &stop->held, NULL);
+    signal(SIGHUP, SIG_DFL); /* an ignored signal does not become pending */
+}
+
+bool stop_signals_take_reload(struct stop_signals *stop)
+{
+    bool reloaded = stop->reloaded;
+
+    stop->reloaded = false;
+    return reloaded;
+}
+
+bool stop_signals_wait(struct stop_signals *stop, struct mono_time when)
+{
+    while (!stop->stopped) {
+        int number = mono_signal(&stop->held, NULL, when);
+
+        if (number == SIGHUP && stop->reloads) {
+            stop->reloaded = true;
+            break;
+        }
+        stop->stopped = number > 0;
+        if (number < 0 && errno == EAGAIN && mono_now().ns >= when.ns)
+            break;
+    }
+    return stop->stopped;
+}
+
+void stop_signals_release(struct stop_signals *stop)
+{
+    if (stop->reloads)
+        signal(SIGHUP, SIG_IGN);
+    pthread_sigmask(SIG_SETMASK, &stop->before, NULL);
+}
+
+static bool was_closed[STDERR_FILENO + 1];
+static struct sigaction file_size;
+static bool taken;
+
+void inherited_take(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        was_closed[fd] = fcntl(fd, F_GETFD) < 0 && errno == EBADF;
+        if (was_closed[fd])
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+    sigaction(SIGXFSZ, &ignore, &file_size);
+    taken = true;
+}
+
+void inherited_restore(void)
+{
+    if (!taken)
+        return;
+    sigaction(SIGXFSZ, &file_size, NULL);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (was_closed[fd])
+            close(fd);
+    }
+}
 
 enum { STATUS_NOT_EXECUTABLE = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128, VARIABLE_MAX = 1 << 15 };
 

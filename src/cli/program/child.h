@@ -4,11 +4,78 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include <flyball/error.h>
 
 #include "base/clock.h"
+#include "cli/frame/call.h"
+
+/* What commands that run a program share, besides cli/program/child.h. */
+
+/*
+ * Returns the words of a program's command line as exec needs them, ended by NULL, or NULL
+ * without memory. The caller owns the list; the words are borrowed.
+ */
+char **program_words(const struct cli_call *call, size_t count,
+                     const char *(*word)(const struct cli_call *call, size_t index));
+
+/* Says by errno why a program cannot be run, as a shell would. `status` is the command's exit status. */
+void program_say_not_run(const struct cli_call *call, const char *program, int error, int status);
+
+/* Replaces this process by the program. Returns 0 only if that fails; the call then has the exit status. */
+int program_replace(const struct cli_call *call, char *const *words);
+
+/*
+ * Takes Ctrl-C and similar signals as an ordinary event, for commands that run until they are
+ * told to stop and must finish something then.
+ *
+ *     stop_signals_hold(&stop);
+ *     while (!stop_signals_wait(&stop, next))
+ *         ...
+ *     stop_signals_release(&stop);
+ *
+ * SIGINT, SIGTERM and SIGHUP are blocked and waited for. Signals that the program was started to
+ * ignore (as nohup does) stay ignored. For one thread; threads that are started in between block
+ * them as well.
+ */
+struct stop_signals {
+    sigset_t held, before;
+    bool stopped;  /* one has come */
+    bool reloads;  /* SIGHUP does not stop */
+    bool reloaded; /* it has come since the last stop_signals_take_reload */
+};
+
+void stop_signals_hold(struct stop_signals *stop);
+
+/*
+ * Does the same for a program that goes on at SIGHUP and reads its files again. The program asks
+ * with stop_signals_take_reload after each wait, which a SIGHUP ends early. SIGHUP works even if
+ * the program was started to ignore it, and is ignored once the signals are released.
+ */
+void stop_signals_hold_for_service(struct stop_signals *stop);
+bool stop_signals_take_reload(struct stop_signals *stop);
+
+/* Waits until `when` or until a signal comes. Returns whether one has come, now or earlier. */
+bool stop_signals_wait(struct stop_signals *stop, struct mono_time when);
+
+/* Undoes the hold. A signal that came was consumed and is not delivered again. */
+void stop_signals_release(struct stop_signals *stop);
+
+/*
+ * Changes that this program makes to its own process and must undo before another program
+ * replaces it: signal dispositions, and standard streams that were closed.
+ *
+ *     inherited_take();      main, before all else
+ *     inherited_restore();   right before exec
+ *
+ * `inherited_take` fills closed standard streams with stand-ins that fail on use, so that no file
+ * opened later gets their numbers. It also makes a file that grows beyond its limit an error,
+ * instead of killing the process. Not thread-safe.
+ */
+void inherited_take(void);
+void inherited_restore(void);
 
 /*
  * Another program, run as a shell would run it, with measurements around it.

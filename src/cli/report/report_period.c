@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/options/finish_time.h"
+#include "cli/options/carbon_options.h"
 
 enum { US_PER_S = 1000000, DAY_LENGTH = 10, DIGITS_MAX = 6, DATE_SIZE = 64 };
 

@@ -10,7 +10,7 @@
  *
  *     30d                    so long before now; also 12h, 90m, 45s, 4w
  *     2026-11-22             the beginning of that day, local time
- *     2026-11-22T07:30       and what else finish_time.h reads as a date
+ *     2026-11-22T07:30       and what else carbon_options.h reads as a date
  *
  * Gives microseconds since 1970. Returns false for anything else; the out-parameter is then
  * untouched.

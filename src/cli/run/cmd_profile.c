@@ -10,14 +10,13 @@
 
 #include "base/disabled.h"
 #include "base/error.h"
-#include "cli/measure/metered_devices.h"
-#include "cli/options/device_options.h"
-#include "cli/options/leftovers.h"
+#include "cli/measure/run_result.h"
+#include "cli/options/knob_options.h"
+#include "cli/options/open_devices.h"
 #include "cli/program/child.h"
-#include "cli/program/program_words.h"
 #include "cli/run/profile_result.h"
 #include "cli/run/run_commands.h"
-#include "cli/run/run_files.h"
+#include "cli/run/run_report.h"
 #include "train/program/step_file.h"
 #include "train/tuner/saved_profile.h"
 

@@ -3,31 +3,164 @@
  * Runs a program and measures it. Every failure of measuring becomes a sentence in the report;
  * the program runs as if Flyball were not there.
  */
-#include <flyball/record.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <flyball/record.h>
+
 #include "base/disabled.h"
 #include "base/error.h"
 #include "base/thread/thread_group.h"
-#include "cli/measure/metered_devices.h"
 #include "cli/measure/run_result.h"
-#include "cli/measure/run_window.h"
-#include "cli/options/device_options.h"
-#include "cli/options/leftovers.h"
+#include "cli/options/knob_options.h"
+#include "cli/options/open_devices.h"
 #include "cli/program/child.h"
-#include "cli/program/program_words.h"
 #include "cli/run/run_carbon.h"
 #include "cli/run/run_commands.h"
-#include "cli/run/run_files.h"
 #include "cli/run/run_job.h"
 #include "cli/run/run_report.h"
 #include "cli/run/run_tune.h"
 #include "meter/meter.h"
 #include "meter/process_claims.h"
 #include "train/program/step_file.h"
+
+/*
+ * The measurement around a program, or around all programs of a recurring job.
+ *
+ *     run_window_begin(&window, &devices, "train.py", &result);
+ *     ... a program starts:       run_window_start(&window);
+ *     ... and when it has ended:  run_window_note(&window);
+ *     run_window_end(&window);
+ *
+ * Without the two in the middle, it measures from the first call to the last. With them, it
+ * measures from the first start to the last end: time spent waiting for a job's log before and
+ * after is not counted. Each call updates the result. Borrows everything.
+ */
+struct run_window {
+    struct metered_devices *devices;
+    struct run_result *result;
+    const char *name;
+    struct fly_device_energy energies[DEVICES_MAX];
+    struct reading modules[DEVICES_MAX]; /* energy counters at the beginning */
+    double module_energies_j[DEVICES_MAX];
+    fly_window window;
+    struct mono_time begin;
+    bool started, noted;
+};
+
+static struct reading read_module(const struct run_window *window, size_t device)
+{
+    struct device_reading reading;
+
+    device_read(&window->devices->list.devices[device], &clock_real, QUANTITY_BIT(QUANTITY_ENERGY_MODULE),
+                &reading);
+    return reading.values[QUANTITY_ENERGY_MODULE];
+}
+
+static void begin_modules(struct run_window *window)
+{
+    for (size_t i = 0; i < window->devices->list.count; i++)
+        window->modules[i] = read_module(window, i);
+}
+
+/* A counter that went back was reset: what the module used is not known then. */
+static void take_modules(struct run_window *window)
+{
+    for (size_t i = 0; i < window->devices->list.count; i++) {
+        const struct reading *before = &window->modules[i];
+        struct reading now = before->state == READING_OK ? read_module(window, i) : *before;
+        bool known = before->state == READING_OK && now.state == READING_OK && now.value >= before->value;
+
+        window->module_energies_j[i] = known ? (double)(now.value - before->value) * 1e-6 : NAN;
+    }
+    window->result->module_energies_j = window->module_energies_j;
+}
+
+/* Begins a window now; without a meter it only takes the time. Returns false if none could be begun. */
+static bool begin_window(struct run_window *window, struct fly_error *out_error)
+{
+    fly_window begun;
+
+    if (window->devices->meter != NULL &&
+        fly_meter_begin(window->devices->meter, window->name, &begun, out_error) < 0)
+        return false;
+    if (window->devices->meter != NULL)
+        window->window = begun;
+    window->begin = mono_now();
+    begin_modules(window);
+    window->result->measured.start_unix_s = (double)clock_real.date(clock_real.state).ns * 1e-9;
+    return true;
+}
+
+/* If no window can be begun, closes the meter; the devices' fault says why. */
+static void run_window_begin(struct run_window *out_window, struct metered_devices *devices, const char *name,
+                             struct run_result *result)
+{
+    struct run_window *window = out_window;
+
+    window->devices = devices;
+    window->result = result;
+    window->name = name;
+    window->started = window->noted = false;
+    if (begin_window(window, &devices->fault))
+        return;
+    fly_meter_close(devices->meter);
+    devices->meter = NULL;
+    (void)begin_window(window, NULL);
+}
+
+/* fly_meter_end, or fly_meter_peek. */
+typedef int meter_look(struct fly_meter *meter, fly_window window, struct fly_measurement *out_measurement,
+                       struct fly_error *out_error);
+
+/* Takes the result of this moment. */
+static int take_result(struct run_window *window, meter_look *look)
+{
+    struct fly_measurement *measured = &window->result->measured;
+    struct metered_devices *devices = window->devices;
+
+    measured->time_s = mono_elapsed_s(window->begin, mono_now());
+    measured->size = sizeof *measured;
+    measured->devices = window->energies;
+    measured->device_capacity = DEVICES_MAX;
+    take_modules(window);
+    return devices->meter != NULL ? look(devices->meter, window->window, measured, &devices->fault) : 0;
+}
+
+static void drop(struct run_window *window, fly_window dropped)
+{
+    struct fly_measurement rest = {.size = sizeof rest};
+
+    if (window->devices->meter != NULL)
+        (void)fly_meter_end(window->devices->meter, dropped, &rest, NULL);
+}
+
+static void run_window_start(struct run_window *window)
+{
+    fly_window before = window->window;
+
+    if (!window->started && begin_window(window, NULL))
+        drop(window, before);
+    window->started = true;
+}
+
+static void run_window_note(struct run_window *window)
+{
+    window->noted = take_result(window, fly_meter_peek) == 0;
+}
+
+static void run_window_end(struct run_window *window)
+{
+    if (window->noted)
+        drop(window, window->window);
+    else if (take_result(window, fly_meter_end) < 0)
+        window->result->fault = window->devices->fault.text;
+    if (window->devices->meter == NULL)
+        window->result->fault = window->devices->fault.text;
+}
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS_SHOWN(
@@ -68,6 +201,7 @@ static const struct cli_option options[] = {
 /* Printed if a call into the driver does not return. */
 static const char never_opened[] = "flyball: energy unavailable: the devices could not be opened while the "
                                    "program ran; see 'flyball doctor'\n";
+
 static const char never_ended[] = "flyball: energy unavailable: a driver did not answer after the program "
                                   "had ended; see 'flyball doctor'\n";
 

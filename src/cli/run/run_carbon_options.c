@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/thread/thread_group.h"
 #include "cli/options/carbon_options.h"
-#include "cli/options/finish_time.h"
 #include "cli/run/run_carbon.h"
 #include "cli/run/run_tune.h"
 #include "grid/providers.h"

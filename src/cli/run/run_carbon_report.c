@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "cli/run/run_carbon.h"
-#include "cli/views/statement_lines.h"
+#include "cli/views/statement_view.h"
 #include "shapes/shape_told.h"
 
 static const char indent[] = "    ";

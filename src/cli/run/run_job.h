@@ -10,7 +10,7 @@
 #include "base/process_stat.h"
 #include "cli/frame/call.h"
 #include "cli/frame/command.h"
-#include "cli/kit/status_line.h"
+#include "cli/kit/progress.h"
 #include "cli/measure/output_watch.h"
 #include "cli/measure/run_capture.h"
 #include "cli/options/knob_options.h"

@@ -8,10 +8,9 @@
 
 #include "base/disabled.h"
 #include "base/error.h"
-#include "cli/options/finish_time.h"
-#include "cli/options/number_list_option.h"
-#include "cli/options/slowdown_option.h"
-#include "cli/program/program_words.h"
+#include "cli/options/carbon_options.h"
+#include "cli/options/small_options.h"
+#include "cli/program/child.h"
 #include "cli/run/run_job.h"
 #include "cli/run/run_tune.h"
 #include "job/core/definition.h"

@@ -11,7 +11,7 @@
 #include "base/buffer.h"
 #include "cli/frame/call.h"
 #include "cli/frame/command.h"
-#include "cli/kit/status_line.h"
+#include "cli/kit/progress.h"
 #include "cli/options/knob_options.h"
 #include "cli/program/child.h"
 #include "cli/program/python_hook.h"

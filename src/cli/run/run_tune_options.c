@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "cli/options/slowdown_option.h"
+#include "cli/options/small_options.h"
 #include "cli/run/run_tune.h"
 
 const char *const run_tune_objectives[] = {"energy", "time", "cost", "carbon", "money", NULL};

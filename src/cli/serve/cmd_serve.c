@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cli/options/store_option.h"
-#include "cli/program/stop_signals.h"
+#include "cli/program/child.h"
 #include "cli/serve/serve_commands.h"
 #include "compat/zeus/serve/serve_zeus.h"
 #include "http/announce.h"

@@ -8,11 +8,10 @@
 
 #include "base/error.h"
 #include "cli/options/carbon_options.h"
-#include "cli/options/slowdown_option.h"
-#include "cli/options/thread_option.h"
+#include "cli/options/small_options.h"
 #include "cli/sim/carbon_report.h"
 #include "cli/sim/sim_commands.h"
-#include "cli/sim/sim_run.h"
+#include "cli/sim/sim_options.h"
 #include "grid/providers.h"
 #include "sim/crew.h"
 

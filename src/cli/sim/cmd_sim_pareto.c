@@ -4,7 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
-#include "cli/options/slowdown_option.h"
+#include "cli/options/small_options.h"
 #include "cli/sim/sim_commands.h"
 #include "cli/sim/sim_options.h"
 #include "cli/sim/sim_workloads.h"

@@ -3,9 +3,66 @@
 #define FLYBALL_CLI_SIM_SIM_OPTIONS_H
 
 #include <math.h>
+#include <stdint.h>
 
+#include <flyball/objective.h>
+
+#include "base/file/atomic_file.h"
+#include "cli/frame/call.h"
 #include "cli/frame/command.h"
-#include "cli/options/thread_option.h"
+#include "cli/options/small_options.h"
+#include "sim/open/sim_policies.h"
+
+/*
+ * What simulation commands do around their simulations: the tries file of --tries, the progress
+ * line, the number of threads.
+ *
+ *     sim_run_begin(&run, call, header, units, out_error);
+ *     ... sim_run_sink and sim_run_progress with &run as their context ...
+ *     code = sim_run_end(&run, code, out_error);
+ */
+struct sim_run {
+    struct atomic_file tries;
+    bool has_tries;
+    struct progress progress;
+};
+
+/*
+ * Opens the tries file if one is asked for, and writes `header` to it. Call sim_run_end only
+ * after success.
+ */
+int sim_run_begin(struct sim_run *run, const struct cli_call *call, const char *header, uint64_t units,
+                  struct fly_error *out_error);
+
+/* An ordered_sink; `context` is a struct sim_run. Use it only if there is a tries file. */
+int sim_run_sink(void *context, const char *bytes, size_t count, struct fly_error *out_error);
+
+/* A plan's progress function; `context` is a struct sim_run. */
+int sim_run_progress(void *context, uint64_t done, uint64_t total);
+
+/*
+ * Completes the tries file if `code` is 0, else discards it. Returns `code`, or the error that
+ * happened here.
+ */
+int sim_run_end(struct sim_run *run, int code, struct fly_error *out_error);
+
+/*
+ * Opens the policies of --policy and --power-policy, including plug-ins, then default and oracle if they were
+ * not asked for; and reads how they search: --beta, --window, --generator, --guard and --profile-window.
+ * While a plug-in is open, a message names it if the program ends inside one of its functions
+ * (cli/sim/plugin_crash.h). Errors as sim_policies_add_plugin; FLY_ECONFIG for a path from a configuration
+ * file, which might come from a directory that somebody else has filled; FLY_EUSAGE. Call sim_policies_close
+ * only after success.
+ */
+int policy_options_open(struct sim_policies *policies, struct policy_parameters *out_parameters,
+                        const struct cli_call *call, struct fly_error *out_error);
+
+/*
+ * Reads what simulated jobs make small, and within which bound: --objective, --max-slowdown and --eta,
+ * which is another spelling of --objective cost:ETA. FLY_EUSAGE.
+ */
+int objective_option_read(const struct cli_call *call, struct fly_objective *out_objective,
+                          struct fly_error *out_error);
 
 /*
  * Options that simulation commands share, as rows of their tables. A command that has all of

@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/program/stop_signals.h"
+#include "cli/program/child.h"
 #include "cli/top/top.h"
 #include "cli/top/top_commands.h"
 

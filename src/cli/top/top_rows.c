@@ -10,6 +10,34 @@
 #include "cli/top/top.h"
 #include "shapes/shape_rows.h"
 
+int top_read(struct top *top, struct fly_error *out_error)
+{
+    struct top_answer answer;
+    struct top_groups groups;
+    struct arena arena;
+    int code;
+
+    arena_init(&arena, TOP_ANSWER_BYTES);
+    code = top_ask(top->daemon, &arena, &answer, out_error);
+    if (code == 0)
+        code = top_group_make(&answer, &top->wish, &arena, &groups, out_error);
+    if (code < 0) {
+        arena_deinit(&arena);
+        return code;
+    }
+    top_end(top);
+    top->arena = arena;
+    top->answer = answer;
+    top->groups = groups;
+    top->read_unix_s = (double)clock_real.date(clock_real.state).ns * 1e-9;
+    return 0;
+}
+
+void top_end(struct top *top)
+{
+    arena_deinit(&top->arena);
+}
+
 static const double bytes_per_mib = 1 << 20;
 
 static const char no_process[] = "the row is of no process", differ[] = "its processes differ in it",
@@ -363,6 +391,7 @@ static const struct column {
      TOP_TEXTS,
      put_memory},
 };
+
 enum { COLUMNS = sizeof columns / sizeof columns[0] };
 
 const struct quantities top_quantities = {"a process, or others, on the GPUs of a machine",
@@ -425,6 +454,7 @@ static struct table *make_table(const struct top *top, bool people, struct meani
     {                                                                                                  \
         SHAPE_AT(top_gpu, member), SHAPE_IS_TEXT(UINT32_MAX), .null = SHAPE_OR_NULL, .any_bytes = true \
     }
+
 static const struct shape_field gpu_rows[] = {
     {SHAPE_AT(top_gpu, index), SHAPE_IS_U64(0, UINT32_MAX)},
     TEXT(uuid),
@@ -434,6 +464,7 @@ static const struct shape_field gpu_rows[] = {
     KNOWN(temperature_c),
     KNOWN(utilization_percent),
 };
+
 static const struct shape shape_gpu = {SHAPE_OF(top_gpu, gpu_rows)};
 
 static int put_summary(const struct top *top, struct fly_error *out_error)

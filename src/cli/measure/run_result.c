@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/measure/metered_devices.h"
+#include "cli/measure/run_result.h"
 
 #include "base/error.h"
 #include "cli/options/open_devices.h"
