@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "job/core/log_line.h"
+#include "job/core/job_record.h"
 #include "job/decide/decided_again.h"
 #include "job/decide/state.h"
 #include "job/decide/state_fold.h"

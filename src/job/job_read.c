@@ -11,7 +11,7 @@
 #include "base/thread/fork_guard.h"
 #include "job/jobs.h"
 #include "job/past/job_frontier.h"
-#include "job/past/job_unknown.h"
+#include "job/past/history.h"
 #include "job/past/savings.h"
 #include "model/objective_check.h"
 

@@ -10,9 +10,9 @@
 #include "base/bytes.h"
 #include "base/math/drift_watch.h"
 #include "base/math/triangle.h"
-#include "policy/bayes_past.h"
 #include "policy/law/bayes_laws.h"
 #include "policy/law/law_mixture.h"
+#include "policy/past.h"
 
 /*
  * What is believed of the cost to reach the target at each batch size:
@@ -32,7 +32,7 @@
  * - While the runs of some batch size drift (drift_watch.h), its newest runs count most, what was observed of
  *   the others long ago counts less with each run, and half of a change is taken to be one of all batch
  *   sizes: their common level and the place of the best one are followed apart.
- * - What was observed elsewhere is a second opinion (bayes_past.h).
+ * - What was observed elsewhere is a second opinion (belief_past).
  *
  * Pure but for the arena; deterministic, the same bits on every machine. The belief follows from
  * what was observed; call belief_fit after observing, before reading it.
@@ -52,6 +52,61 @@ struct belief_prior {
 };
 
 extern const struct belief_prior belief_prior_default;
+
+/*
+ * What was brought from elsewhere, as a second opinion on log epochs and on the log cost of an
+ * epoch. Two hypotheses are weighed:
+ *
+ *     it holds         y = what it showed + one unknown level + a smooth residual
+ *     it does not      the laws alone, as for a job without a past (law_mixture.h)
+ *
+ * What is observed here weighs them by its exact marginal likelihood under each, and both are
+ * matched by one Gaussian of their mean and covariance. So a past that misleads is worth nothing
+ * after a trial or two, and one that holds is worth nearly as much as runs of the job itself.
+ *
+ * While nothing was observed here, the past alone speaks.
+ */
+/* How much a past of one kind is believed. */
+struct past_trust {
+    double holds;     /* probability in advance */
+    double level_sd;  /* of the level of log epochs; that of epochs' cost is always unknown */
+    double epochs_sd; /* of the residual of log epochs; its length is that of the laws */
+    double cost_sd;   /* likewise of the log cost of an epoch */
+    bool vouches;     /* a batch size that reached its target there is known to do so here */
+};
+
+extern const struct past_trust past_trusts[PAST_KINDS];
+
+/* A part of the second opinion: of log epochs, or of the log cost of an epoch. */
+struct past_view {
+    double *mean, *covariance; /* what there was believed at last; a triangle (base/math/triangle.h) */
+    double weight;             /* that it holds, given what was observed here */
+};
+
+struct belief_past {
+    bool brought;
+    bool trusted; /* it is more likely to hold than not */
+    enum past_kind kind;
+    struct past_tally *tallies; /* per batch size */
+    struct past_view epochs, cost;
+};
+
+/* A part of the belief as the laws fit it, which a second opinion is mixed into. */
+struct past_fit {
+    const struct law_mixture *law;
+    const struct law_evidence *evidence;
+    double log_likelihood;     /* of the evidence under the laws */
+    double *mean, *covariance; /* replaced by those of both; a triangle */
+};
+
+/* Returns how many runs of the past are evidence that a batch size reaches its target here. */
+uint64_t belief_past_vouched(const struct belief_past *past, size_t batch);
+
+/* Returns the sum of these runs over all `count` batch sizes. */
+uint64_t belief_past_runs(const struct belief_past *past, size_t count);
+
+/* Returns what the past showed of a batch size, while it is trusted; else nothing. */
+const struct past_tally *belief_past_tally(const struct belief_past *past, size_t batch);
 
 /* What was observed of one batch size. */
 struct belief_arm {

@@ -5,7 +5,7 @@
  * (bayes_choice.h). Draws no random numbers.
  *
  * - The first recurrence runs the default without a bound; so does each until one reached its target.
- * - A past that was brought (bayes_past.h) is no evidence that a batch size reaches its target, unless only
+ * - A past that was brought (bayes_belief.h) is no evidence that a batch size reaches its target, unless only
  *   the hardware differs: then the first recurrence runs what is best by it, or the default.
  * - Within a bound on the slowdown the default runs first in any case, without a bound (pair_bound.h).
  * - A retry runs the best known batch size, as do new trials while enough others explore.

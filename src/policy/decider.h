@@ -155,7 +155,6 @@ enum verdict decider_judge(const struct decider *decider, const struct progress_
  * spec, policy and parameters. Load returns 0; 1 for bytes that are no such state, after which
  * you may only call decider_deinit; or FLY_ENOMEM. Use them only if decider_saves returns true.
  */
-bool decider_saves(const struct decider *decider);
 /* Tells the policy, whose own state was just loaded, the profiles and what is given up. */
 void decider_tell_kept(struct decider *decider);
 void decider_save(const struct decider *decider, struct buffer *bytes);

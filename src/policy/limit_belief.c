@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The constants are those that did best on jobs drawn at random (bench/limit_worlds.h); docs/explanation/tuning_how.md
- * has the figures.
+ * The constants are those that did best on jobs drawn at random (bench/limit_worlds.h);
+ * docs/explanation/tuning_how.md has the figures.
  */
 #include "policy/limit_belief.h"
 

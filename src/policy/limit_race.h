@@ -18,7 +18,7 @@
  *     }
  *
  * The highest limit comes first: the bound refers to it, and it shows which limits cannot bind. Then
- * the race tries the limit that it expects to be the best (limit_shape.h), until no limit is left
+ * the race tries the limit that it expects to be the best, until no limit is left
  * that could be better than the best one by more than the indifference and could keep the bound, with
  * errors of 5 in 100. Limits that the shape rules out are not tried, but for those next to the best. Of two
  * that contend, the less certain one is measured for longer. Where a ratio to the highest limit is near the
@@ -71,5 +71,31 @@ double limit_race_cost(const struct limit_race *race, size_t place, size_t chose
 /* How many steps a first measurement takes when a step takes so long; how many a warm-up. */
 uint32_t limit_race_first_steps(const struct limit_race *race, double step_s);
 uint32_t limit_race_warmup_steps(double step_s);
+
+/*
+ * What is known of a limit that was not measured, from those that were and from how GPUs behave:
+ * a lower limit is never faster and never draws more; its power falls at most in proportion; where
+ * limits bind, energy and cost bend upwards, or downwards by very little. An estimate says which
+ * limit to try next; what may be left untried follows from the bounds alone. Pure; thread-safe.
+ */
+struct limit_shape {
+    bool is_clock;   /* the limits are ceilings on the clock */
+    double felt;     /* drawn, or the clock, without a limit; at most the highest limit */
+    double binds_at; /* limits above this, a little more, are as good as none */
+};
+
+/* At least one arm must be known. */
+struct limit_shape limit_shape_of(const struct limit_arms *arms, bool is_clock);
+
+struct limit_estimate {
+    double time_s, power_w, score;
+};
+
+/*
+ * The least time and the least score that an unknown arm can have, given the known ones and their
+ * errors; 0 where nothing is known.
+ */
+double limit_shape_least_time(const struct limit_arms *arms, size_t place);
+double limit_shape_least_score(const struct limit_shape *shape, const struct limit_arms *arms, size_t place);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <flyball/power_search.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +7,7 @@
 #include <flyball/power_selector.h>
 
 #include "base/error.h"
-#include "policy/power_search_spare.h"
+#include "policy/power_search_done.h"
 
 enum limit_state { LIMIT_OPEN, LIMIT_MEASURED, LIMIT_LEFT_OUT };
 

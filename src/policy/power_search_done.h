@@ -7,6 +7,7 @@
 
 #include <flyball/objective.h>
 #include <flyball/power_profile.h>
+#include <flyball/power_search.h>
 
 /* A measured limit, and whether it slowed the GPUs down. */
 struct power_search_point {
@@ -36,5 +37,11 @@ struct power_search_point {
  */
 bool power_search_done(const struct power_search_point *points, size_t count,
                        const struct fly_objective *objective, double max_power_w);
+
+/*
+ * Leaves out one limit that the search has yet to come to, since its figures would be those of another one.
+ * Does nothing for the limit on trial, for one that was measured, and for one that the search does not have.
+ */
+void power_search_spare(struct fly_power_search *search, double limit_w);
 
 #endif

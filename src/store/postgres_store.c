@@ -1,16 +1,363 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logs on a server, for many machines: changes. The lock of a job is the lock of its row. */
 #include <inttypes.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <flyball/error.h>
+
 #include "base/error.h"
 #include "store/postgres_group.h"
-#include "store/postgres_read.h"
-#include "store/postgres_schema.h"
+#include "store/postgres_link.h"
 #include "store/store_backend.h"
 #include "store/store_text.h"
+
+/*
+ * The tables of a store on a server, version by version, in the first schema of the search path.
+ * A released version never changes; a new version is a new row at the end.
+ */
+struct postgres_migration {
+    int version;     /* the version it leads to: its index + 1 */
+    const char *sql; /* starts from the version before; statements separated by ';' */
+};
+
+/*
+ * Reads a store on a server. Each function returns 0 or a negative code. Texts passed to a
+ * visitor are valid only during that call. `state` is the struct postgres_link.
+ */
+
+/* The function to ask with: postgres_link_ask within a change, postgres_link_ask_anew outside of one. */
+typedef int postgres_ask(struct postgres_link *link, const struct postgres_question *question,
+                         const char *doing, struct pg_result **out_result, struct fly_error *out_error);
+
+/* As in SQLite, except for the collation: names are ordered by their bytes. */
+static const char version_1[] =
+    "CREATE TABLE flyball_store (version integer NOT NULL);"
+    "INSERT INTO flyball_store VALUES (0);"
+    "CREATE TABLE flyball_job ("
+    " id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+    " name text COLLATE \"C\" NOT NULL UNIQUE,"
+    " head bigint NOT NULL CHECK (head >= 0),"
+    " made_us bigint NOT NULL,"
+    " changed_us bigint NOT NULL"
+    ") WITH (fillfactor = 50);"
+    "CREATE TABLE flyball_event ("
+    " job bigint NOT NULL REFERENCES flyball_job,"
+    " number bigint NOT NULL CHECK (number > 0),"
+    " time_us bigint NOT NULL,"
+    " kind text NOT NULL CHECK (kind <> ''),"
+    " trial bigint NOT NULL CHECK (trial >= 0),"
+    " key text COLLATE \"C\" NOT NULL,"
+    " body text NOT NULL,"
+    " PRIMARY KEY (job, number)"
+    ");"
+    "CREATE INDEX flyball_event_of_trial ON flyball_event (job, trial, number) WHERE trial > 0;"
+    "CREATE UNIQUE INDEX flyball_event_with_key ON flyball_event (job, key) WHERE key <> '';"
+    "CREATE TABLE flyball_snapshot ("
+    " job bigint NOT NULL REFERENCES flyball_job,"
+    " version text NOT NULL,"
+    " number bigint NOT NULL CHECK (number > 0),"
+    " bytes bytea NOT NULL,"
+    " PRIMARY KEY (job, version)"
+    ");";
+
+static const struct postgres_migration postgres_migrations[] = {
+    {1, version_1},
+};
+static const size_t postgres_migration_count = sizeof postgres_migrations / sizeof postgres_migrations[0];
+
+/* Gives 0 if there are no tables yet. */
+static int read_version(struct postgres_link *link, int64_t *out_version, struct fly_error *out_error)
+{
+    /* Looks into the catalogue, because names are cached and others may be making tables. */
+    static const struct postgres_question is_there = {
+        .sql = "SELECT count(*) FROM pg_class WHERE relname = 'flyball_store' AND pg_table_is_visible(oid)"};
+    static const struct postgres_question which = {.sql = "SELECT max(version) FROM flyball_store"};
+    struct pg_result *result;
+    int code = postgres_link_ask(link, &is_there, "read", &result, out_error);
+    bool there;
+
+    if (code < 0)
+        return code;
+    there = postgres_number(link, result, 0, 0) > 0;
+    link->call.clear(result);
+    *out_version = 0;
+    if (!there)
+        return 0;
+    code = postgres_link_ask(link, &which, "read", &result, out_error);
+    if (code < 0)
+        return code;
+    *out_version = postgres_number(link, result, 0, 0);
+    link->call.clear(result);
+    if (*out_version <= (int64_t)postgres_migration_count)
+        return 0;
+    return error_set(
+        out_error, FLY_EUNSUPPORTED,
+        "the store '%s' was written by a newer Flyball (schema %lld; this one knows %zu); update this "
+        "one",
+        link->shown, (long long)*out_version, postgres_migration_count);
+}
+
+static int say(struct postgres_link *link, const char *sql, struct fly_error *out_error)
+{
+    const struct postgres_question question = {.sql = sql};
+
+    return postgres_link_ask(link, &question, "brought up to date", NULL, out_error);
+}
+
+static int migrate(struct postgres_link *link, struct fly_error *out_error)
+{
+    char header[80];
+    int64_t version = 0;
+    int code = say(link, "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock(1179408706)",
+                   out_error);
+
+    if (code == 0)
+        code = read_version(link, &version, out_error);
+    for (size_t i = (size_t)version; code == 0 && i < postgres_migration_count; i++)
+        code = say(link, postgres_migrations[i].sql, out_error);
+    snprintf(header, sizeof header, "UPDATE flyball_store SET version = %zu", postgres_migration_count);
+    if (code == 0)
+        code = say(link, header, out_error);
+    if (code == 0)
+        code = say(link, "COMMIT", out_error);
+    if (code < 0)
+        postgres_link_undo(link);
+    return code;
+}
+
+/*
+ * Brings the tables up to date in one transaction; if several programs start at once, one of them
+ * does it. FLY_EUNSUPPORTED for a newer version, and errors as postgres_link_ask. With `existing`
+ * it makes no tables: FLY_ENOTFOUND.
+ */
+static int postgres_schema_update(struct postgres_link *link, bool existing, struct fly_error *out_error)
+{
+    int64_t version;
+    int code = read_version(link, &version, out_error);
+
+    if (code == 0 && version == 0 && existing)
+        return error_set(
+            out_error, FLY_ENOTFOUND,
+            "there is no store in the database '%s'; look at its name, or name another; a training of a "
+            "job makes one",
+            link->shown);
+    return code < 0 || version == (int64_t)postgres_migration_count ? code : migrate(link, out_error);
+}
+
+/* ---- reading: jobs, pages of their logs, snapshots ---- */
+
+enum {
+    EVENTS_AT_ONCE = 64, /* rows per page: their bodies may be large */
+    JOBS_AT_ONCE = 500,
+};
+
+/* Columns of events, and of jobs. */
+enum { EVENT_NUMBER, EVENT_TIME, EVENT_KIND, EVENT_TRIAL, EVENT_KEY, EVENT_BODY };
+enum { JOB_NAME, JOB_ID, JOB_HEAD, JOB_MADE, JOB_CHANGED };
+
+#define JOB_COLUMNS "name, id, head, made_us, changed_us"
+#define EVENT_COLUMNS "number, time_us, kind, trial, key, body"
+
+static const char sql_find_job[] = "SELECT " JOB_COLUMNS " FROM flyball_job WHERE name = $1";
+static const char sql_list_jobs[] =
+    "SELECT " JOB_COLUMNS " FROM flyball_job WHERE name > $1 ORDER BY name LIMIT $2::bigint";
+static const char sql_read[] = "SELECT " EVENT_COLUMNS " FROM flyball_event WHERE job = $1::bigint "
+                               "AND number > $2::bigint ORDER BY number LIMIT $3::bigint";
+static const char sql_read_trial[] =
+    "SELECT " EVENT_COLUMNS " FROM flyball_event WHERE job = $1::bigint AND number > $2::bigint "
+    "AND trial = $4::bigint AND trial > 0 ORDER BY number LIMIT $3::bigint";
+static const char sql_read_key[] =
+    "SELECT " EVENT_COLUMNS " FROM flyball_event WHERE job = $1::bigint AND number > $2::bigint "
+    "AND ($4::bigint = 0 OR trial = $4::bigint) AND key = $5 AND key <> '' LIMIT $3::bigint";
+static const char sql_get_snapshot[] =
+    "SELECT number::text, bytes FROM flyball_snapshot WHERE job = $1::bigint AND version = $2";
+
+static int visit_jobs(struct postgres_link *link, const struct pg_result *result, store_visit_job *visit,
+                      void *visitor, struct fly_error *out_error)
+{
+    int rows = link->call.row_count(result), visited = 0;
+
+    for (int row = 0; row < rows && visited == 0; row++) {
+        const struct store_job job = {
+            .name = link->call.value(result, row, JOB_NAME),
+            .id = (uint64_t)postgres_number(link, result, row, JOB_ID),
+            .events = (uint64_t)postgres_number(link, result, row, JOB_HEAD),
+            .made_us = postgres_number(link, result, row, JOB_MADE),
+            .changed_us = postgres_number(link, result, row, JOB_CHANGED),
+        };
+
+        visited = visit(visitor, &job, out_error);
+    }
+    return visited;
+}
+
+/* Like the functions of struct store_backend outside of a change: a broken connection is made again. */
+static int postgres_find_job(void *state, const char *job, store_visit_job *visit, void *visitor,
+                             struct fly_error *out_error)
+{
+    struct postgres_link *link = state;
+    struct postgres_question question = {.sql = sql_find_job};
+    struct pg_result *result;
+    int code;
+
+    postgres_bind_text(&question, job);
+    code = postgres_link_ask_anew(link, &question, "read", &result, out_error);
+    if (code < 0)
+        return code;
+    code = link->call.row_count(result) == 0 ? store_no_job(job, out_error)
+                                             : visit_jobs(link, result, visit, visitor, out_error);
+    link->call.clear(result);
+    return code < 0 ? code : 0;
+}
+
+static int postgres_list_jobs(void *state, store_visit_job *visit, void *visitor, struct fly_error *out_error)
+{
+    struct postgres_link *link = state;
+    char last[STORE_JOB_MAX + 1] = "";
+    int rows, visited;
+
+    do {
+        struct postgres_question question = {.sql = sql_list_jobs};
+        struct pg_result *result;
+        int code;
+
+        postgres_bind_text(&question, last);
+        postgres_bind_number(&question, JOBS_AT_ONCE);
+        code = postgres_link_ask_anew(link, &question, "read", &result, out_error);
+        if (code < 0)
+            return code;
+        rows = link->call.row_count(result);
+        visited = visit_jobs(link, result, visit, visitor, out_error);
+        if (rows > 0)
+            strncpy(last, link->call.value(result, rows - 1, JOB_NAME), STORE_JOB_MAX);
+        link->call.clear(result);
+    } while (visited == 0 && rows == JOBS_AT_ONCE);
+    return visited < 0 ? visited : 0;
+}
+
+static int keep_id(void *state, const struct store_job *job, struct fly_error *out_error)
+{
+    (void)out_error;
+    *(uint64_t *)state = job->id;
+    return 0;
+}
+
+static int visit_events(struct postgres_link *link, const struct pg_result *result, store_visit *visit,
+                        void *visitor, uint64_t *out_last, struct fly_error *out_error)
+{
+    int rows = link->call.row_count(result), visited = 0;
+
+    for (int row = 0; row < rows && visited == 0; row++) {
+        const struct store_event event = {
+            .number = (uint64_t)postgres_number(link, result, row, EVENT_NUMBER),
+            .time_us = postgres_number(link, result, row, EVENT_TIME),
+            .kind = link->call.value(result, row, EVENT_KIND),
+            .trial = (uint64_t)postgres_number(link, result, row, EVENT_TRIAL),
+            .key = link->call.value(result, row, EVENT_KEY),
+            .body = link->call.value(result, row, EVENT_BODY),
+        };
+
+        *out_last = event.number;
+        visited = visit(visitor, &event, out_error);
+    }
+    return visited;
+}
+
+static void ask_for_page(struct postgres_question *question, uint64_t job, const struct store_query *query,
+                         uint64_t after, uint64_t rows)
+{
+    question->sql = query->key != NULL ? sql_read_key : query->trial != 0 ? sql_read_trial : sql_read;
+    postgres_bind_number(question, (int64_t)job);
+    postgres_bind_number(question, after > INT64_MAX ? INT64_MAX : (int64_t)after);
+    postgres_bind_number(question, (int64_t)rows);
+    if (question->sql != sql_read)
+        postgres_bind_number(question, (int64_t)query->trial);
+    if (question->sql == sql_read_key)
+        postgres_bind_text(question, query->key);
+}
+
+/*
+ * Reads the log of the job with that id page by page, so that a long log needs little memory.
+ * Logs only grow, so the pages fit together.
+ */
+static int postgres_read_events(struct postgres_link *link, postgres_ask *ask_page, uint64_t job,
+                                const struct store_query *query, store_visit *visit, void *visitor,
+                                struct fly_error *out_error)
+{
+    uint64_t after = query->after, left = query->limit == 0 ? UINT64_MAX : query->limit, wanted, rows;
+    int visited;
+
+    do {
+        struct postgres_question question = {0};
+        struct pg_result *result;
+        int code;
+
+        wanted = left < EVENTS_AT_ONCE ? left : EVENTS_AT_ONCE;
+        ask_for_page(&question, job, query, after, wanted);
+        code = ask_page(link, &question, "read", &result, out_error);
+        if (code < 0)
+            return code;
+        rows = (uint64_t)link->call.row_count(result);
+        visited = visit_events(link, result, visit, visitor, &after, out_error);
+        link->call.clear(result);
+        left -= rows;
+    } while (visited == 0 && rows == wanted && left > 0 && query->key == NULL);
+    return visited < 0 ? visited : 0;
+}
+
+static int postgres_read_by_name(void *state, const char *job, const struct store_query *query,
+                                 store_visit *visit, void *visitor, struct fly_error *out_error)
+{
+    uint64_t id = 0;
+    int code = postgres_find_job(state, job, keep_id, &id, out_error);
+
+    return code < 0
+               ? code
+               : postgres_read_events(state, postgres_link_ask_anew, id, query, visit, visitor, out_error);
+}
+
+/* Appends the job's snapshot to `out_bytes`; the number is 0 if there is none. */
+static int postgres_get_snapshot(struct postgres_link *link, postgres_ask *ask_it, uint64_t job,
+                                 const char *version, uint64_t *out_number, struct buffer *out_bytes,
+                                 struct fly_error *out_error)
+{
+    struct postgres_question question = {.sql = sql_get_snapshot, .as_bytes = true};
+    struct pg_result *result;
+    uint64_t number = 0;
+    int code;
+
+    postgres_bind_number(&question, (int64_t)job);
+    postgres_bind_text(&question, version);
+    code = ask_it(link, &question, "read", &result, out_error);
+    if (code < 0)
+        return code;
+    if (link->call.row_count(result) > 0) {
+        number = (uint64_t)postgres_number(link, result, 0, 0);
+        buffer_append(out_bytes, link->call.value(result, 0, 1),
+                      (size_t)link->call.value_bytes(result, 0, 1));
+    }
+    link->call.clear(result);
+    if (out_bytes->error < 0)
+        return error_set(out_error, out_bytes->error,
+                         "a snapshot in the store '%s' is too large to be read; allow more", link->shown);
+    *out_number = number;
+    return 0;
+}
+
+static int postgres_snapshot_by_name(void *state, const char *job, const char *version, uint64_t *out_number,
+                                     struct buffer *out_bytes, struct fly_error *out_error)
+{
+    uint64_t id = 0;
+    int code = postgres_find_job(state, job, keep_id, &id, out_error);
+
+    return code < 0 ? code
+                    : postgres_get_snapshot(state, postgres_link_ask_anew, id, version, out_number, out_bytes,
+                                            out_error);
+}
 
 enum { LOCK_TRIES = 5 }; /* for a job that others make and delete at the same time */
 

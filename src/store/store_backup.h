@@ -13,4 +13,14 @@
 int store_back_up(const char *address, const char *path, struct store_copied *out_copied,
                   struct fly_error *out_error);
 
+/*
+ * Gives the store at `address` the content of the copy `path`: in one transaction, so that after
+ * a failure or a crash the store is unchanged. Logs of an earlier file of its name are ignored.
+ * FLY_EDATA: `path` is no copy of a store, or has a log beside it. FLY_EREAD: it is damaged.
+ * FLY_ECONFLICT: a store exists, and `replace` is not set. FLY_EBUSY: somebody has it open. A
+ * store that is too damaged to be written is first moved to "<store>.damaged".
+ */
+int store_restore(const char *path, const char *address, bool replace, struct store_copied *out_copied,
+                  struct fly_error *out_error);
+
 #endif

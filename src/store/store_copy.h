@@ -10,7 +10,7 @@
 /*
  * A copy of a store in a file, and a store made from such a copy. SQLite keeps a part of a store
  * in a log beside the file, and treats any log that it finds there as the file's own. So copying
- * files by hand can mix two stores; store_backup.h and store_restore.h cannot.
+ * files by hand can mix two stores; store_backup.h cannot.
  *
  * `address` is as in store_open; a server's is FLY_EUNSUPPORTED, with what to do there.
  */

@@ -9,7 +9,7 @@
 
 #include "store/store_copy.h"
 
-/* What store_backup.c and store_restore.c share; see store_copy.h. */
+/* What store_copy.c and store_backup.c share; see store_copy.h. */
 enum { COPY_NAME_MAX = PATH_MAX + 32 };
 
 /*

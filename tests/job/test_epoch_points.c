@@ -3,7 +3,7 @@
  * stopped. */
 #include "test.h"
 
-#include "job/past/epoch_points.h"
+#include "job/past/job_frontier.h"
 
 enum { ROWS_MAX = 32, DEFAULT = 32, OTHER = 128 };
 

@@ -6,7 +6,7 @@
 
 #include "base/math/philox.h"
 #include "base/math/ziggurat.h"
-#include "job/decide/final_metric.h"
+#include "job/decide/state.h"
 #include "job_fixture.h"
 
 static struct job_fixture fixture;

@@ -4,7 +4,6 @@
 
 #include "model/gpu_model.h"
 #include "policy/limit_race.h"
-#include "policy/limit_shape.h"
 
 enum { LIMITS = 32, SEEDS = 100 };
 

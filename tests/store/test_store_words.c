@@ -6,8 +6,7 @@
 
 #include "base/file/file_system.h"
 #include "base/text/utf8.h"
-#include "store/postgres_library.h"
-#include "store/postgres_words.h"
+#include "store/postgres_link.h"
 #include "store/store.h"
 #include "store/store_address.h"
 #include "store/store_text.h"

@@ -6,7 +6,7 @@
 #include "cli/job/job_view.h"
 #include "cli/options/store_option.h"
 #include "store/store_copy.h"
-#include "store/store_restore.h"
+#include "store/store_backup.h"
 
 static const struct cli_option options[] = {
     {.name = "replace",

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "cli/options/store_option.h"
-#include "job/past/job_unknown.h"
+#include "job/past/history.h"
 #include "job/remote/spool.h"
 
 enum { HISTORY_BYTES = 1 << 30, GIB_SHIFT = 30 };

@@ -18,7 +18,7 @@
 #include "cli/program/process_tree.h"
 #include "cli/program/python_hook.h"
 #include "cli/run/run_carbon.h"
-#include "job/core/policy_plugins.h"
+#include "job/core/policy_choice.h"
 #include "policy/batch_policy.h"
 #include "train/program/host_memory.h"
 #include "train/program/step_lines.h"

@@ -8,7 +8,7 @@
 #include "base/file/patient_file.h"
 #include "cli/frame/call.h"
 #include "cli/sim/sim_commands.h"
-#include "job/core/policy_plugins.h"
+#include "job/core/policy_choice.h"
 #include "job/decide/decided_again.h"
 #include "shapes/shape_told.h"
 

@@ -88,7 +88,7 @@ struct job_definition {
     bool trains_on;         /* train on after the target is reached; the energy up to the target decides */
     uint32_t max_epochs;    /* 1 .. JOB_EPOCHS_MAX */
     uint32_t control_every; /* every so many recurrences one runs the default at the highest limit; 0: none */
-    const char *policy;     /* a name in batch_policies, or of a plug-in (policy_plugins.h); NULL, "" or
+    const char *policy;     /* a name in batch_policies, or of a plug-in (policy_choice.h); NULL, "" or
                                "auto": not named, and so never on record */
     bool policy_by_auto;    /* on record: nobody had named the policy */
     uint32_t auto_policy_version; /* which version of it was decided on; with policy_by_auto */
@@ -122,7 +122,7 @@ struct job_definition {
     bool best_so_far;            /* the metric that counts is the best one reported so far */
     /*
      * With trains_on: a batch size whose final metric is worse than the default's by more than this, told at
-     * 95 %, is left (final_metric.h); > 0, NAN: none is.
+     * 95 %, is left (final_metrics_worse); > 0, NAN: none is.
      */
     double max_metric_loss;
     /* The default batch size is only where the search begins: no bound, control or saving refers to it. */
@@ -433,8 +433,5 @@ const char *job_stop_name(enum job_stop stop);
 const char *job_reason_name(enum reason reason);
 /* The reverse; false when the word is not known. */
 bool job_outcome_parse(const char *word, enum trial_outcome *out_outcome);
-bool job_answer_parse(const char *word, enum job_answer *out_answer);
-bool job_stop_parse(const char *word, enum job_stop *out_stop);
-bool job_reason_parse(const char *word, enum reason *out_reason);
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef FLYBALL_JOB_CORE_JOB_RECORD_H
 #define FLYBALL_JOB_CORE_JOB_RECORD_H
 
+#include <jansson.h>
+
 #include "job/core/job.h"
 #include "policy/past.h"
 #include "shapes/shape.h"
@@ -181,9 +183,6 @@ int record_parse(const struct store_event *event, json_t **out_body, struct fly_
 int record_read(enum record_kind kind, json_t *body, struct arena *arena, void *out_record,
                 struct fly_error *out_error);
 
-/* Adds the event to its error; returns the code. */
-int record_refuse(const struct store_event *event, const struct fly_error *why, struct fly_error *out_error);
-
 /* An event of a log that is read. */
 struct log_event {
     const struct store_event *event;
@@ -217,5 +216,22 @@ struct log_visitor {
  */
 int log_tell(const struct log_visitor *to, void *fold, const struct store_event *event, json_t *body,
              struct fly_error *out_error);
+
+/* A line of an exported log, parsed. */
+struct log_line {
+    struct store_event event; /* texts belong to the JSON; without a body */
+    json_t *body;             /* an object that belongs to the JSON */
+    json_t *json;             /* owned */
+};
+
+enum { LOG_LINE_MAX = STORE_BODY_MAX + (64 << 10) /* bytes: a body, and the rest of the line */ };
+
+/*
+ * Reads a line that must be event `number` of its log. The error text continues "line 7": FLY_EUSAGE with "is
+ * no JSON object (column 12: ...)", FLY_EDATA with "member 'kind': expected a text".
+ */
+int log_line_read(const char *line, size_t length, uint64_t number, struct log_line *out_line,
+                  struct fly_error *out_error);
+void log_line_deinit(struct log_line *line);
 
 #endif

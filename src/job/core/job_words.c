@@ -91,36 +91,6 @@ bool job_outcome_parse(const char *word, enum trial_outcome *out_outcome)
     return known;
 }
 
-bool job_answer_parse(const char *word, enum job_answer *out_answer)
-{
-    int index = 0;
-    bool known = find(word, job_answer_words, JOB_ANSWERS, &index);
-
-    if (known)
-        *out_answer = (enum job_answer)index;
-    return known;
-}
-
-bool job_stop_parse(const char *word, enum job_stop *out_stop)
-{
-    int index = 0;
-    bool known = find(word, job_stop_words, JOB_STOPS, &index);
-
-    if (known)
-        *out_stop = (enum job_stop)index;
-    return known;
-}
-
-bool job_reason_parse(const char *word, enum reason *out_reason)
-{
-    int index = 0;
-    bool known = find(word, job_reason_words, REASON_COUNT, &index);
-
-    if (known)
-        *out_reason = (enum reason)index;
-    return known;
-}
-
 enum record_kind record_kind_parse(const char *word)
 {
     int index = RECORD_KINDS;

@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "job/decide/brought.h"
 #include "job/decide/data_growth.h"
 #include "job/decide/decision_text.h"
 #include "job/decide/line.h"

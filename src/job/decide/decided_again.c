@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/core/job_record.h"
 #include "job/core/job_words.h"
-#include "job/core/log_line.h"
 #include "job/decide/decide.h"
 #include "job/decide/state_fold.h"
 

@@ -7,10 +7,160 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "job/core/decision_numbers.h"
 #include "job/core/grid_amount.h"
-#include "job/decide/decision_candidates.h"
-#include "job/decide/guard_text.h"
 #include "job/decide/line.h"
+
+/* Costs are told at today's size of the data, as all that is known beside them. */
+static struct decision_candidate make_candidate(const struct batch_outlook *outlook, uint32_t batch_size,
+                                                double growth)
+{
+    return (struct decision_candidate){
+        .batch_size = batch_size,
+        .expected_cost_j = growth * outlook->expected_cost,
+        .doubt = outlook->doubt,
+        .scatter = outlook->scatter,
+        .failure = outlook->failure,
+        .trial_cost_j = growth * outlook->trial_cost,
+        .stop_cost_j = growth * outlook->stop_cost,
+        .gain_j = growth * outlook->gain,
+        .runs = outlook->runs,
+        .worth_j = growth * outlook->worth,
+        .may_run = outlook->may_run,
+    };
+}
+
+/*
+ * Gives what the policy expects of each batch size before a new recurrence; false when it has nothing to say:
+ * it has no model, no run has reached its target, or the job has none.
+ */
+static bool decision_candidates(const struct job_state *state, const struct job_line *line,
+                                struct decision_outlook *out_outlook)
+{
+    const struct job_spec *spec = line->spec;
+    struct batch_outlook outlooks[DECISION_NUMBERS_MAX];
+
+    if (state->definition.target == JOB_NO_TARGET || spec->batch_count > DECISION_NUMBERS_MAX ||
+        !decider_explain(&line->decider, outlooks))
+        return false;
+    *out_outlook = (struct decision_outlook){.candidate_count = spec->batch_count,
+                                             .following_recurrences = outlooks[0].following};
+    for (size_t i = 0; i < spec->batch_count; i++) {
+        out_outlook->candidates[i] = make_candidate(&outlooks[i], spec->batches[i].size, line->growth);
+        if (outlooks[i].is_best)
+            out_outlook->best_batch_size = spec->batches[i].size;
+    }
+    return true;
+}
+
+/* A mean at today's size of the data. */
+static double mean(const struct job_line *line, double sum, uint64_t count)
+{
+    return count > 0 ? line->growth * sum / (double)count : NAN;
+}
+
+static struct decision_known know(const struct job_line *line, size_t batch)
+{
+    const struct batch_facts *facts = &line->facts[batch];
+
+    return (struct decision_known){
+        .batch_size = line->spec->batches[batch].size,
+        .trials = facts->observed,
+        .reached = facts->reached,
+        .mean_cost_j = mean(line, facts->cost_j, facts->priced),
+        .mean_energy_j = mean(line, facts->reached_energy_j, facts->priced),
+        .mean_time_s = mean(line, facts->reached_time_s, facts->reached),
+        .counts_crashes = true,
+        .crashed = facts->crashed,
+        .given_up = decider_gave_up(&line->decider, batch),
+        .final_metric = facts->final.count > 0 ? facts->final.mean : NAN,
+        .worse = facts->worse,
+    };
+}
+
+json_t *decision_reasons(const struct job_state *state, const struct job_line *line)
+{
+    const struct job_spec *spec = line->spec;
+    bool money = job_counts_money(&state->definition);
+    struct decision_numbers numbers = {
+        .best_batch_size = spec->batches[job_line_best(line)].size,
+        .reference_time_s = job_line_reference_s(line),
+        .max_slowdown = state->objective.max_slowdown,
+        .baseline_runs = line->baseline_runs,
+        .does_not_fit_from = line->excluded < spec->batch_count ? spec->batches[line->excluded].size : 0,
+        .reference_money_per_kwh = money ? state->reference_per_kwh : NAN,
+        .reference_g_per_kwh = money ? NAN : state->reference_per_kwh,
+    };
+
+    for (size_t i = 0; i < spec->batch_count && numbers.known_count < DECISION_NUMBERS_MAX; i++) {
+        if (line->facts[i].observed > 0 || line->facts[i].crashed > 0 || decider_gave_up(&line->decider, i))
+            numbers.known[numbers.known_count++] = know(line, i);
+    }
+    numbers.has_outlook = decision_candidates(state, line, &numbers.outlook);
+    return shape_tell(&shape_decision_numbers, &numbers);
+}
+
+static uint32_t default_size(const struct job_line *line)
+{
+    return line->spec->batches[line->spec->default_batch].size;
+}
+
+static void tell_held(const struct job_line *line, char text[JOB_WHY_MAX])
+{
+    const struct guard *guard = &line->decider.guard;
+    unsigned dear = guard_dear(guard);
+    char what[96];
+
+    if (dear >= GUARD_DEAR_MOST)
+        snprintf(what, sizeof what, "%u of the last %d recurrences took over 20 %% more than a run of it",
+                 dear, GUARD_WINDOW);
+    else
+        snprintf(what, sizeof what, "it takes more than it did, and so may all others");
+    snprintf(text, JOB_WHY_MAX, "the default batch size %u runs without a cap, since %s%s",
+             default_size(line), what,
+             guard_begins_anew(guard) ? "; learning begins anew with that run"
+                                      : "; the search goes on when they are fewer");
+}
+
+static void tell_doubt(const struct job_line *line, bool retry, char text[JOB_WHY_MAX])
+{
+    const char *why = "the last recurrences took more than those before them";
+
+    if (retry)
+        why = "the tries before it failed";
+    else if (guard_dear(&line->decider.guard) > 0)
+        why = "some of the last recurrences took over 20 % more than it did";
+    snprintf(text, JOB_WHY_MAX,
+             "the default batch size %u runs without a cap, to see what it takes today, since %s",
+             default_size(line), why);
+}
+
+/*
+ * Why the default runs: with REASON_GUARD, or with REASON_GUARD_DOUBT, where `retry` says that tries of the
+ * same recurrence failed before.
+ */
+static void guard_text(const struct job_line *line, enum reason reason, bool retry, char text[JOB_WHY_MAX])
+{
+    if (reason == REASON_GUARD)
+        tell_held(line, text);
+    else
+        tell_doubt(line, retry, text);
+}
+
+void guard_text_now(const struct job_state *state, const struct job_line *line, char text[JOB_WHY_MAX])
+{
+    enum reason reason = decider_guard_reason(&line->decider, 0);
+
+    text[0] = '\0';
+    if (state->pin_batch_size > 0 || state->definition.target == JOB_NO_TARGET)
+        return;
+    if (reason != REASON_COUNT)
+        guard_text(line, reason, false, text);
+    else if (decider_default_fails(&line->decider))
+        snprintf(text, JOB_WHY_MAX,
+                 "the default batch size %u no longer reaches its target, so nothing is held against it",
+                 default_size(line));
+}
 
 enum {
     KNOWN_TEXT_MAX = 384,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a job knows of itself on one kind of hardware. */
 #include "job/decide/line.h"
+#include "base/math/student.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <flyball/cost.h>
@@ -477,4 +479,273 @@ int job_line_tell_left(struct job_line *line, struct fly_error *out_error)
             code = leave(line, i, out_error);
     }
     return code;
+}
+
+struct past_tally brought_tally(const struct brought_batch *batch)
+{
+    return (struct past_tally){.reached = batch->reached,
+                               .mean = batch->log_epochs_mean,
+                               .squares = batch->log_epochs_squares,
+                               .stopped = batch->stopped,
+                               .stopped_epochs = batch->stopped_epochs,
+                               .failed = batch->failed,
+                               .log_epoch_cost = batch->log_epoch_cost};
+}
+
+struct brought_batch brought_of(uint32_t size, const struct past_tally *tally)
+{
+    return (struct brought_batch){.batch_size = size,
+                                  .reached = tally->reached,
+                                  .log_epochs_mean = tally->mean,
+                                  .log_epochs_squares = tally->squares,
+                                  .stopped = tally->stopped,
+                                  .stopped_epochs = tally->stopped_epochs,
+                                  .failed = tally->failed,
+                                  .log_epoch_cost = tally->log_epoch_cost};
+}
+
+/* ---- gathering ---- */
+
+static double cost_on(const struct job_line *line, size_t batch, const struct fly_objective *objective)
+{
+    const struct decider_profile *profile = &line->decider.profiles[batch];
+
+    return past_log_epoch_cost(profile->points, profile->count, line->facts[batch].units_per_epoch,
+                               objective_eta(objective), line->spec->max_power_w);
+}
+
+static const struct job_line *most_profiled(const struct job_state *state,
+                                            const struct fly_objective *objective)
+{
+    const struct job_line *most = NULL;
+    size_t highest = 0;
+
+    for (size_t i = 0; i < state->line_count; i++) {
+        const struct job_line *line = &state->lines[i];
+        size_t known = 0;
+
+        for (size_t batch = 0; batch < line->spec->batch_count; batch++)
+            known += !isnan(cost_on(line, batch, objective));
+        if (known > highest) {
+            highest = known;
+            most = line;
+        }
+    }
+    return most;
+}
+
+/* What the lines showed of one batch size. */
+static struct past_tally gather_size(const struct job_state *state, uint32_t size,
+                                     const struct job_line *priced, const struct fly_objective *objective)
+{
+    struct past_tally tally = past_tally_none;
+    double log_epoch_cost = NAN;
+
+    for (size_t i = 0; i < state->line_count; i++) {
+        const struct job_line *line = &state->lines[i];
+        size_t batch = job_line_batch(line, size);
+
+        if (batch == line->spec->batch_count)
+            continue;
+        past_tally_add(&tally, &line->facts[batch].tally);
+        if (line == priced)
+            log_epoch_cost = cost_on(line, batch, objective);
+    }
+    tally.log_epoch_cost = log_epoch_cost;
+    return tally;
+}
+
+static bool is_wanted(const struct job_definition *wanted, uint32_t size)
+{
+    bool is = false;
+
+    for (size_t i = 0; i < wanted->batch_count; i++)
+        is |= wanted->batch_sizes[i] == size;
+    return is;
+}
+
+void brought_gather(const struct job_state *state, const struct job_definition *wanted,
+                    const struct fly_objective *objective, struct brought_record *record)
+{
+    const struct job_line *priced = most_profiled(state, objective);
+    bool observed = false;
+
+    record->count = 0;
+    for (size_t i = 0; i < state->definition.batch_count; i++) {
+        uint32_t size = state->definition.batch_sizes[i];
+        const struct past_tally tally = gather_size(state, size, priced, objective);
+
+        observed |= tally.reached + tally.stopped > 0;
+        if (past_tally_shows(&tally) && is_wanted(wanted, size))
+            record->batches[record->count++] = brought_of(size, &tally);
+    }
+    for (size_t i = 0; i < state->brought.count && !observed; i++) {
+        if (i == 0)
+            record->count = 0;
+        if (is_wanted(wanted, state->brought.batches[i].batch_size))
+            record->batches[record->count++] = state->brought.batches[i];
+    }
+}
+
+/* ---- taking ---- */
+
+static int tell(struct job_line *line, enum past_kind kind, const struct brought_batch *batches, size_t count,
+                struct fly_error *out_error)
+{
+    struct past_batch *told = calloc(line->spec->batch_count, sizeof told[0]);
+    struct past_brought brought = {.kind = kind, .batches = told};
+    int code;
+
+    if (told == NULL)
+        return error_no_memory(out_error);
+    for (size_t i = 0; i < count && brought.count < line->spec->batch_count; i++) {
+        size_t batch = job_line_batch(line, batches[i].batch_size);
+
+        if (batch < line->spec->batch_count)
+            told[brought.count++] = (struct past_batch){batch, brought_tally(&batches[i])};
+    }
+    code = brought.count == 0
+               ? 0
+               : decider_fold(&line->decider,
+                              &(struct event){.kind = EVENT_PAST_BROUGHT, .brought = &brought}, out_error);
+    free(told);
+    return code;
+}
+
+int brought_tell(struct job_line *line, const struct brought_record *record, struct fly_error *out_error)
+{
+    return tell(line, record->kind, record->batches, record->count, out_error);
+}
+
+int brought_add_line(struct job_state *state, const struct job_hardware *hardware,
+                     struct fly_error *out_error)
+{
+    const struct job_brought *brought = &state->brought;
+    int code = job_state_add_line(state, hardware, out_error);
+
+    return code < 0 ? code
+                    : tell(&state->lines[state->line_count - 1], brought->kind, brought->batches,
+                           brought->count, out_error);
+}
+
+int brought_keep(struct job_state *state, const struct brought_record *record, struct fly_error *out_error)
+{
+    struct job_brought *kept = &state->brought;
+
+    kept->kind = record->kind;
+    kept->count = 0;
+    snprintf(kept->source, sizeof kept->source, "%s", record->source);
+    if (record->count == 0)
+        return 0;
+    kept->batches = arena_alloc(&state->arena, record->count, sizeof kept->batches[0]);
+    if (kept->batches == NULL)
+        return error_no_memory(out_error);
+    memcpy(kept->batches, record->batches, record->count * sizeof kept->batches[0]);
+    kept->count = record->count;
+    return 0;
+}
+
+/* ---- unfinished profiles, final metrics ---- */
+
+/* The index of a limit, or where it would be inserted. */
+static size_t find(const struct profile_part *part, double limit_w)
+{
+    size_t at = 0;
+
+    while (at < part->count && part->points[at].limit_w < limit_w)
+        at++;
+    return at;
+}
+
+static bool is_at(const struct profile_part *part, size_t at, double limit_w)
+{
+    return at < part->count && part->points[at].limit_w == limit_w;
+}
+
+/* Doubles the room, so that little is left unused in the arena. */
+static int make_room(struct profile_part *part, struct arena *arena, struct fly_error *out_error)
+{
+    size_t capacity = part->capacity > 0 ? 2 * part->capacity : 16;
+    struct fly_power_point *points;
+
+    if (part->count < part->capacity)
+        return 0;
+    points = arena_alloc(arena, capacity, sizeof points[0]);
+    if (points == NULL)
+        return error_no_memory(out_error);
+    if (part->count > 0)
+        memcpy(points, part->points, part->count * sizeof points[0]);
+    part->points = points;
+    part->capacity = capacity;
+    return 0;
+}
+
+int profile_part_take(struct profile_part *part, struct arena *arena, const struct fly_power_point *points,
+                      size_t count, struct fly_error *out_error)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t at = find(part, points[i].limit_w);
+
+        if (!is_at(part, at, points[i].limit_w)) {
+            if (part->count == JOB_KNOWN_MAX)
+                continue;
+            if (make_room(part, arena, out_error) < 0)
+                return FLY_ENOMEM;
+            memmove(&part->points[at + 1], &part->points[at], (part->count - at) * sizeof part->points[0]);
+            part->count++;
+        }
+        part->points[at] = points[i];
+    }
+    return 0;
+}
+
+bool profile_part_has(const struct profile_part *part, const struct fly_power_point *points, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t at = find(part, points[i].limit_w);
+
+        if (!is_at(part, at, points[i].limit_w) || part->points[at].power_w != points[i].power_w ||
+            part->points[at].time_s != points[i].time_s)
+            return false;
+    }
+    return true;
+}
+
+enum { RUNS_LEAST = 2 };
+
+void final_metrics_take(struct final_metrics *metrics, double metric)
+{
+    double distance = metric - metrics->mean;
+
+    if (!isfinite(metric))
+        return;
+    metrics->count++;
+    metrics->mean += distance / (double)metrics->count;
+    metrics->squares += distance * (metric - metrics->mean);
+}
+
+/* The variance of the mean. */
+static double doubt(const struct final_metrics *metrics)
+{
+    double count = (double)metrics->count;
+
+    return metrics->squares / (count - 1.0) / count;
+}
+
+bool final_metrics_worse(const struct final_metrics *usual, const struct final_metrics *other, double most,
+                         bool larger_is_better)
+{
+    double loss = larger_is_better ? usual->mean - other->mean : other->mean - usual->mean;
+    double one, two, all;
+
+    if (usual->count < RUNS_LEAST || other->count < RUNS_LEAST || !(loss > most))
+        return false;
+    one = doubt(usual);
+    two = doubt(other);
+    all = one + two;
+    if (!(all > 0.0)) /* equal seeds give equal metrics */
+        return true;
+    return (loss - most) / sqrt(all) >
+           student_95(all * all /
+                      (one * one / ((double)usual->count - 1.0) + two * two / ((double)other->count - 1.0)));
 }

@@ -3,15 +3,19 @@
 #define FLYBALL_JOB_DECIDE_STATE_H
 
 #include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <flyball/power_profile.h>
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "base/error.h"
 #include "job/core/job.h"
 #include "job/core/job_owner.h"
 #include "job/core/job_record.h"
 #include "job/core/target_progress.h"
-#include "job/decide/final_metric.h"
-#include "job/decide/part.h"
 #include "policy/decider.h"
 #include "store/store.h"
 
@@ -42,6 +46,47 @@ enum {
     JOB_STATE_MAX = 512 << 20, /* bytes of one struct job_line */
     JOB_CRASH_TEXT_MAX = 96,
 };
+
+/*
+ * The points of a batch size's power profile that trainings too short to finish it have measured: at most
+ * JOB_KNOWN_MAX (job.h), one per limit, the newest of each. All zeros: none.
+ */
+struct profile_part {
+    struct fly_power_point *points; /* in an arena; ascending limits */
+    size_t count, capacity;
+};
+
+/* Adds points; leaves out those beyond the maximum. Returns 0 or FLY_ENOMEM. */
+int profile_part_take(struct profile_part *part, struct arena *arena, const struct fly_power_point *points,
+                      size_t count, struct fly_error *out_error);
+
+/* Whether it holds each of the points unchanged. */
+bool profile_part_has(const struct profile_part *part, const struct fly_power_point *points, size_t count);
+
+/*
+ * The final metrics of whole trainings with one batch size, and whether they show that its models are worse
+ * than the default's by more than is allowed. Pure.
+ *
+ * This is a one-sided test for unequal variances (Welch, "The generalization of 'Student's' problem when
+ * several different population variances are involved", Biometrika 34, 1947): with means m, variances s^2 and
+ * counts n of the default (d) and the other (o), where a larger metric is better,
+ *
+ *     t = (m_d - m_o - most) / sqrt(s_d^2 / n_d + s_o^2 / n_o)
+ *
+ * is compared with the 95 % quantile of Student's distribution, whose degrees of freedom Welch and
+ * Satterthwaite give. Below two trainings of either nothing is known.
+ */
+struct final_metrics {
+    uint64_t count;
+    double mean, squares; /* the mean, and the sum of squared distances from it */
+};
+
+/* Takes in one more; one that is not finite tells nothing. */
+void final_metrics_take(struct final_metrics *metrics, double metric);
+
+/* Returns whether the other's models are worse by more than `most`, told at 95 %. */
+bool final_metrics_worse(const struct final_metrics *usual, const struct final_metrics *other, double most,
+                         bool larger_is_better);
 
 /*
  * What was observed of one batch size on one kind of hardware: sums over the trials that show what it costs,

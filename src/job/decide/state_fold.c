@@ -14,7 +14,6 @@
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
 #include "job/core/job_words.h"
-#include "job/decide/brought.h"
 #include "job/decide/data_growth.h"
 #include "job/decide/line.h"
 #include "job/decide/start_up.h"

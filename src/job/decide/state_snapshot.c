@@ -12,7 +12,6 @@
 #include "base/adler32.h"
 #include "job/core/definition.h"
 #include "job/core/definition_json.h"
-#include "job/decide/brought.h"
 #include "job/decide/line.h"
 #include "shapes/shape.h"
 

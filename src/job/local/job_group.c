@@ -4,12 +4,14 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/thread/fork_guard.h"
 #include "base/thread/fork_lock.h"
 #include "base/wait.h"
+#include "job/core/job_words.h"
 #include "store/store_address.h"
 
 /* The share of the previous group's time that a leader waits for those who were in it. */
@@ -153,6 +155,58 @@ void job_group_leave(struct job_group *group)
     /* Closing may wait for a disk; no other call waits for that. */
     if (last)
         free_group(group);
+}
+
+/* ---- who may change a job: its owners, operators, and of a trial whoever began it ---- */
+
+void local_act_for(void *self, const struct job_caller *caller)
+{
+    ((struct job_local *)self)->caller = caller;
+}
+
+/* Returns 1 if the caller began the trial's newest attempt, else 0, or an error. */
+static int began_it(struct local_change *change, uint64_t trial, struct fly_error *out_error)
+{
+    struct trial_past past;
+    int code = trial > 0 ? local_past(change, trial, 0, &past, out_error) : FLY_ENOTFOUND;
+
+    if (code < 0)
+        return code == FLY_ENOTFOUND ? 0 : code;
+    code = strcmp(past.origin.user, change->caller->name) == 0;
+    trial_past_deinit(&past);
+    return code;
+}
+
+int local_check_right(struct local_change *change, uint64_t trial, struct fly_error *out_error)
+{
+    const struct job_caller *caller = change->caller;
+    const char *owners = change->state->owners;
+    int code;
+
+    if (caller == NULL || caller->operates || !change->state->defined || job_owners_have(owners, caller))
+        return 0;
+    code = began_it(change, trial, out_error);
+    if (code != 0)
+        return code < 0 ? code : 0;
+    if (owners[0] == '\0')
+        return error_set(out_error, FLY_EPERM,
+                         "job '%s' belongs to the service's operator, and not to %s; ask for "
+                         "'flyball job set %s --owners %s'",
+                         change->job, caller->name, change->job, caller->name);
+    return error_set(out_error, FLY_EPERM,
+                     "job '%s' belongs to %.300s, and not to %s; ask for 'flyball job set %s --owners "
+                     "%.300s,%s', or use a job of your own",
+                     change->job, owners, caller->name, change->job, owners, caller->name);
+}
+
+/* Does within the change what the request asks for, if its caller may. */
+static int local_within_right(struct local_change *change, const struct local_request *request)
+{
+    int code;
+
+    change->caller = request->caller;
+    code = local_check_right(change, request->trial, request->error);
+    return code < 0 ? code : request->within(change, request->call, request->error);
 }
 
 /* ---- what the leader does ---- */
@@ -316,7 +370,11 @@ static struct lane *lane_of(struct job_group *group, const char *job)
     return &group->lanes[hash % group->lane_count];
 }
 
-bool job_group_call(struct job_group *group, struct local_request *request, int *out_code)
+/*
+ * Does the call together with others. True: it is done, and `out_code` has its code. False: the caller must
+ * do it alone.
+ */
+static bool job_group_call(struct job_group *group, struct local_request *request, int *out_code)
 {
     struct waiting *calls[GROUP_CALLS_MAX];
     struct waiting own = {.request = request};
@@ -347,4 +405,103 @@ bool job_group_call(struct job_group *group, struct local_request *request, int 
     pthread_cond_destroy(&own.moved);
     *out_code = own.code;
     return !own.alone;
+}
+
+/* ---- a call as one change, even when the result of its commit is not known ---- */
+
+int local_unsure(int code, bool lost, struct fly_error *out_error)
+{
+    char text[FLY_ERROR_TEXT_MAX] = "";
+
+    if (!lost || (code != FLY_EUNREACHABLE && code != FLY_EBUSY))
+        return code;
+    if (out_error != NULL)
+        snprintf(text, sizeof text, "%s", out_error->text);
+    return error_set(out_error, FLY_EUNSURE, "it may have been written, but since then %s", text);
+}
+
+/* Does the call as a change of its own, over the handle's own connection. */
+static int call_alone(struct job_local *local, struct local_request *request)
+{
+    int code = FLY_EUNSURE;
+
+    for (int i = 0; i < LOCAL_UNSURE_RETRIES && code == FLY_EUNSURE; i++) {
+        struct local_change change;
+
+        code = local_begin(local, request->job, request->make, &change, request->error);
+        if (code < 0)
+            return local_unsure(code, request->unsure, request->error);
+        change.lost = request->lost;
+        code = local_finish(&change, local_within_right(&change, request), request->error);
+        /* A call that only read has its answer, whatever became of its commit. */
+        if (code == FLY_EUNSURE && change.last.number == 0)
+            code = 0;
+        request->lost = change.last;
+        request->unsure = true;
+    }
+    return code;
+}
+
+int local_call(struct job_local *local, const char *job, uint64_t trial, bool make, local_within *within,
+               void *call, struct fly_error *out_error)
+{
+    struct fly_error error = {.code = 0};
+    struct local_request request = {.job = job,
+                                    .trial = trial,
+                                    .make = make,
+                                    .caller = local->caller,
+                                    .within = within,
+                                    .call = call,
+                                    .error = &error};
+    int code;
+
+    if (job_group_call(local->group, &request, &code))
+        local_add_expired(local, &request.expired);
+    else
+        code = call_alone(local, &request);
+    if (code < 0 && out_error != NULL)
+        *out_error = error;
+    return code;
+}
+
+int local_call_alone(struct job_local *local, const char *job, bool make, local_within *within, void *call,
+                     struct fly_error *out_error)
+{
+    struct fly_error error = {.code = 0};
+    struct local_request request = {
+        .job = job, .make = make, .caller = local->caller, .within = within, .call = call, .error = &error};
+    int code = call_alone(local, &request);
+
+    if (code < 0 && out_error != NULL)
+        *out_error = error;
+    return code;
+}
+
+struct comparing {
+    const struct local_mark *mark;
+    bool same;
+};
+
+static int compare_mark(void *context, const struct store_event *event, struct fly_error *out_error)
+{
+    struct comparing *comparing = context;
+    const struct local_mark *mark = comparing->mark;
+
+    (void)out_error;
+    comparing->same = event->number == mark->number && event->time_us == mark->time_us &&
+                      event->trial == mark->trial && record_kind_parse(event->kind) == mark->kind;
+    return 1;
+}
+
+int local_lost_is_there(struct local_change *change, struct fly_error *out_error)
+{
+    const struct local_mark *lost = &change->lost;
+    const struct store_query query = {.after = lost->number - 1, .limit = 1};
+    struct comparing comparing = {.mark = lost};
+    int code;
+
+    if (lost->number == 0 || lost->job_id != store_change_job_id(change->change))
+        return 0;
+    code = store_change_read(change->change, &query, compare_mark, &comparing, out_error);
+    return code < 0 ? code : comparing.same;
 }

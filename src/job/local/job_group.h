@@ -44,20 +44,11 @@ struct local_request {
     struct fly_error *error; /* never NULL */
 };
 
-/* Does within the change what the request asks for, if its caller may. */
-int local_within_right(struct local_change *change, const struct local_request *request);
-
 /* Joins the group of a store; NULL when memory is exhausted. `store_address` as for store_open. */
 struct job_group *job_group_join(const char *store_address, const struct store *store,
                                  const struct job_options *options);
 
 /* Leaves the group; the last member closes the writer. Accepts NULL. */
 void job_group_leave(struct job_group *group);
-
-/*
- * Does the call together with others. True: it is done, and `out_code` has its code. False: the caller must
- * do it alone.
- */
-bool job_group_call(struct job_group *group, struct local_request *request, int *out_code);
 
 #endif

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "job/core/job_record.h"
 #include "job/core/job_words.h"
-#include "job/core/log_line.h"
 #include "job/core/shapes.h"
-#include "job/decide/guard_text.h"
+#include "job/decide/decision_text.h"
 #include "job/decide/state_fold.h"
 #include "job/local/job_group.h"
 

@@ -6,7 +6,7 @@
 #include "job/core/job_backend.h"
 #include "job/core/job_owner.h"
 #include "job/core/job_record.h"
-#include "job/core/policy_plugins.h"
+#include "job/core/policy_choice.h"
 #include "job/core/trial_past.h"
 #include "job/decide/decide.h"
 #include "job/decide/state.h"
@@ -159,33 +159,10 @@ void local_forget(struct job_local *local, const char *job);
 int local_past(struct local_change *change, uint64_t trial, uint32_t until_attempt,
                struct trial_past *out_past, struct fly_error *out_error);
 
-int local_append_end(struct local_change *change, uint64_t trial, const struct ended_record *record,
-                     struct fly_error *out_error);
-
 /* The definition and what is set later (struct job_backend). */
 int local_define(void *self, const struct job_definition *definition, struct job_registered *out_registered,
                  struct fly_error *out_error);
 int local_set(void *self, const struct job_setting *setting, struct fly_error *out_error);
-
-/*
- * Gathers the past of the job that a new job is to learn from; NULL if none is named, or the job is on record
- * already. The caller frees it. FLY_ENOTFOUND if there is no such job, FLY_EUSAGE if the two share no batch
- * size that was run.
- */
-int local_gather_like(struct job_local *local, const struct job_definition *definition,
-                      struct brought_record **out_record, struct fly_error *out_error);
-
-/*
- * Checks that a job on record learns from the job that it is to learn from, if one is named: FLY_ECONFLICT.
- * After a revision that is not known any more, and nothing is refused.
- */
-int local_check_like(const struct job_state *state, const struct job_definition *definition,
-                     struct fly_error *out_error);
-
-/* Appends it, unless it is NULL; and that a revision begins, unless it is told already or not at all. */
-int local_append_like(struct local_change *change, const struct brought_record *record,
-                      struct fly_error *out_error);
-int local_append_revision(struct local_change *change, const char *revision, struct fly_error *out_error);
 
 /* On hardware that is new to the job, brings what it showed on other hardware. */
 int local_bring_hardware(struct local_change *change, const struct job_hardware *hardware,

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "job/decide/decision_reasons.h"
+#include "job/decide/decision_text.h"
 #include "job/decide/line.h"
 #include "job/local/job_local.h"
 #include "policy/limit_plan.h"

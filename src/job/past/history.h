@@ -146,4 +146,10 @@ typedef int job_sink(void *context, const char *bytes, size_t count, struct fly_
 int job_export(const struct jobs *jobs, const char *job, job_sink *sink, void *context,
                struct fly_error *out_error);
 
+/*
+ * Explains an unknown job with the one that may have been meant; passes on any other code. `code` is what a
+ * function of the table returned for the job of that name. `jobs` without a back end have no job.
+ */
+int job_unknown_explain(const struct jobs *jobs, const char *name, int code, struct fly_error *out_error);
+
 #endif

@@ -19,7 +19,7 @@ int brought_list_put(struct brought_list *list, const struct job_brought_past *p
 
 /*
  * A job's history as bytes: what its log told up to one event, so that a reader need only read the events
- * after that. It is a cache, written beside the log (job_local_digest.c), in parts:
+ * after that. It is a cache, written beside the log (job_local_change.c), in parts:
  *
  *     head     everything that is not of one trial
  *     blocks   DIGEST_TRIALS trials each, in order; the last one may have fewer

@@ -79,4 +79,7 @@ struct job_savings {
 int job_savings_of(const struct job_history *history, size_t machine, struct job_savings *out_savings,
                    struct fly_error *out_error);
 
+/* Whether a trial is a run of the default that was free to take whatever it took. */
+bool saving_is_default(const struct job_history *history, const struct job_row *row);
+
 #endif

@@ -83,4 +83,10 @@ void carbon_scheduler_deinit(struct carbon_scheduler *scheduler);
 struct carbon_legs_sum carbon_schedule_make(struct carbon_scheduler *scheduler,
                                             const struct carbon_schedule_request *request);
 
+/* Computes with the legs of a schedule alone (carbon_schedule.h). Pure. */
+
+/* Computes what any legs would cost, and when they would finish; at least one leg. */
+struct carbon_legs_sum carbon_schedule_sum(const struct carbon_schedule_request *request,
+                                           const struct carbon_legs *legs);
+
 #endif

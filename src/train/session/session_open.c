@@ -11,7 +11,6 @@
 #include "base/thread/fork_guard.h"
 #include "job/core/definition.h"
 #include "job/core/policy_choice.h"
-#include "job/core/policy_plugins.h"
 #include "meter/identity.h"
 #include "train/program/run_variables.h"
 #include "train/session/session_private.h"

@@ -2,7 +2,7 @@
 /* Judges the window of the limit on trial: whether it counts, goes on, or makes other windows unnecessary. */
 #include <math.h>
 
-#include "policy/power_search_spare.h"
+#include "policy/power_search_done.h"
 #include "train/tuner/tuner_choice.h"
 #include "train/tuner/tuner_private.h"
 
