@@ -63,7 +63,7 @@ def steady_line(rows, jobs, policy):
 def steady(seeds):
     rows, took_s = compare("--seeds", seeds, "--policy", ",".join(POLICIES), "--each")
     print(f"Jobs that do not change, seeds {seeds}, {took_s:.0f} s of one core:\n")
-    table(("jobs", "policy", "regret after 10", "after 50", "ratio after 50", "p99", "worst", "jobs won", "cost after 10 (%)",
+    table(("jobs", "policy", "regret after 10", "after 50", "ratio after 50", "p99", "worst", "jobs won", "score after 10 (%)",
            "after 50", "dearest job after 10 (%)", "after 50", "near default (%)", "dear (%)", "ended early"),
           [steady_line(rows, jobs, policy) for jobs in ("traces", "synthetic") for policy in (*POLICIES, "default")])
     print("Mean regret after 50 recurrences by kind:\n")
@@ -115,7 +115,7 @@ def courses(seeds):
                           *(figure(at[policy], "dear_runs_percent", 1) for policy in ("zeus", "bayes")),
                           figure(at["bayes"], "beyond_bound_runs_percent", 1)))
         print(f"Courses, {jobs}, seeds {seeds}, after 100 recurrences, {took_s:.0f} s of one core for all: mean regret (p99)\n")
-        table(("scenario", "`zeus`", "its best window", "`bayes`", "`hill-climb`", "`bandit`", "cost (%): `zeus`", "`bayes`", "oracle",
+        table(("scenario", "`zeus`", "its best window", "`bayes`", "`hill-climb`", "`bandit`", "score (%): `zeus`", "`bayes`", "oracle",
                "dear (%): `zeus`", "`bayes`", "beyond (%): `bayes`"), lines)
 
 

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /*
- * The energy-time cost of a training run, in joules:
+ * The energy-time cost of a training run, in joules; people read it as a score without a unit:
  *
  *     eta * energy_j + (1 - eta) * max_power_w * time_s
  *

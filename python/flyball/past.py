@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     _Store = Union[str, os.PathLike[str], None]
 
 
+_MEASURES = (("energy", "energy"), ("time", "time"), ("cost", "score"))  # of a saving, and their words
+
+
 class _Told:
     """Figures as attributes; equal if all of them are."""
 
@@ -138,9 +141,9 @@ class Saving(_Told):
         if not self.known:
             return f"not yet known: {self.doubt}"
         return ", ".join(
-            f"{kind} {_percent(getattr(self, kind + '_saving'))} less "
+            f"{word} {_percent(getattr(self, kind + '_saving'))} less "
             f"({_percent(getattr(self, kind + '_saving_low'))} to {_percent(getattr(self, kind + '_saving_high'))})"
-            for kind in ("energy", "time", "cost")
+            for kind, word in _MEASURES
         )
 
     def _repr_html_(self) -> str:
@@ -148,11 +151,11 @@ class Saving(_Told):
 
         rows = [
             (
-                kind,
+                word,
                 _percent(getattr(self, kind + "_saving")),
                 f"{_percent(getattr(self, kind + '_saving_low'))} to {_percent(getattr(self, kind + '_saving_high'))}",
             )
-            for kind in ("energy", "time", "cost")
+            for kind, word in _MEASURES
         ]
         runs = f"{self.baseline_runs} runs of the default, {self.tuned_runs} tuned, {self.searching_recurrences} searching"
         caption = f"what a model takes less than by the default; {runs}" if self.known else f"{self}; {runs}"
@@ -203,21 +206,21 @@ class Frontier(_Told):
                 f"{points['power_limit_w'][i]:g} W",
                 notebook.quantity(points["time_s"][i], "s"),
                 notebook.quantity(points["energy_j"][i], "J"),
-                notebook.quantity(points["cost_j"][i], "J"),
+                f"{points['cost_j'][i]:.0f}",
                 ", ".join(mark for mark in ("chosen", "default") if points[mark][i]),
             )
             for i in range(len(points["trials"]))
             if points["on_frontier"][i] or points["default"][i]
         ]
         left_out = "".join(f"; batch {size} is left out: {why}" for size, why in self.left_out.items())
-        return notebook.table(f"frontier of job '{self.job}'{left_out}", ("batch", "limit", "time", "energy", "cost", ""), rows)
+        return notebook.table(f"frontier of job '{self.job}'{left_out}", ("batch", "limit", "time", "energy", "score", ""), rows)
 
 
 class Job(_Told):
     """What one job's log told when it was read; call flyball.job again for what is new.
 
     name, policy, objective  words; max_slowdown is the objective's bound, a factor; None: there is none
-    eta                      of the objective 'cost'
+    eta                      of the objective 'cost', a score
     default_batch_size       of all ranks together
     pin_batch_size, pin_power_limit_w  what the job is pinned to; None: nothing, or the profile's best limit
     revision                 that holds; '': none was told

@@ -150,7 +150,7 @@ class Session(_Session):
                     or None: no bound; 'auto': that of the job on record, else 5 %, none for 'cost' and 'time'
     trains_on       to max_epochs, also when the target was reached
     policy          None: the job's own
-    beta            a training is stopped at this multiple of the least cost; 0: 2
+    beta            a training is stopped at this multiple of the lowest score; 0: 2
     window          of the policy 'zeus': how many results of a batch size count; 0: all
     seed, control_every, report_every_samples, report_every_steps, target_hold, best_so_far, max_metric_loss,
     no_default, like, revision   as in the library's manual, flyball/session.h

@@ -171,7 +171,7 @@ def job(
     policies      names, paths of plug-ins, and classes of your own (Policy); default and oracle are always simulated
     seeds         each is one history of every job; None: 1 to 20
     recurrences   of each job; None: twice its batch sizes times its power limits
-    objective     'energy', 'time', 'cost:0.5', 'carbon' or 'money'; None: cost with the weight `eta` of energy, 0.5
+    objective     'energy', 'time', 'cost:0.5', 'carbon' or 'money'; None: 'cost', a score with the weight `eta` of energy, 0.5
     max_slowdown  '3%', '1.03x' or the fraction 0.03; None: no bound
     drift         of the epochs needed: 'shift', 'jump', 'sine', 'level', 'triple', 'growth' or 'up-down'
     transfer_from  what policies that learn from elsewhere bring, such as bayes: a GPU or a job of the traces, 'eta=0.9' or
@@ -179,12 +179,12 @@ def job(
     in_order      recorded runs come in the order in which they were recorded; else they are drawn
     overlapping   policies reckon with recurrences that overlap
     bootstrap     how often the recorded runs are drawn anew for a standard error, such as 100; 0: never
-    beta          a try stops at this multiple of the least cost so far; inf: never
+    beta          a try stops at this multiple of the lowest score so far; inf: never
     window        newest observations of a batch size that count; 0: all
     generator     of random numbers: 'philox', or 'numpy' as the published code
     guard         which policies give way to the default while their search grows dear: 'policy', 'on' or 'off'
     profile_window  share of a first epoch that a profile takes; 0: all of it, as published
-    power_policy  path of a plug-in that chooses power limits from profiles; None: least cost
+    power_policy  path of a plug-in that chooses power limits from profiles; None: the lowest score
     described     jobs that are known besides those of the paper: Descriptions, or the path of a job file
     threads       0: one for each processor; policies of your own run on the calling thread
     tries         keep every try of `policies`: the table's `tries`

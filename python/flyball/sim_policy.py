@@ -21,9 +21,9 @@ class Job(NamedTuple):
     limits_w            W, ascending, of each batch size: {256: (100.0, 150.0)}
     default_batch_size  today's
     max_epochs          a try that has not reached its target by then has failed
-    max_power_w         W, the highest limit: the weight of time in the cost
+    max_power_w         W, the highest limit: the weight of time in the score
     eta                 the weight of energy in it, 0 to 1
-    beta, window        what the caller gave: stop at this multiple of the least cost; newest observations that count
+    beta, window        what the caller gave: stop at this multiple of the lowest score; newest observations that count
     seed                of this history; take random numbers from random.Random(job.seed)
     max_slowdown        bound on the time against the default's, a factor; None: there is none
     overlapping         whether a recurrence may begin while others run

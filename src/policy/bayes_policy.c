@@ -483,7 +483,7 @@ static bool bayes_load(void *opaque, struct bytes_reader *bytes)
 
 const struct batch_policy batch_policy_bayes = {
     .name = "bayes",
-    .summary = "a model of epochs and cost over batch sizes; tries what is worth its cost",
+    .summary = "a model of epochs and scores over batch sizes; tries what is worth what it takes",
     .version = 1,
     .guarded = true,
     .heeds_past = true,

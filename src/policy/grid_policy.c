@@ -182,7 +182,7 @@ static bool grid_load(void *opaque, struct bytes_reader *bytes)
 
 const struct batch_policy batch_policy_grid = {
     .name = "grid",
-    .summary = "every batch size and power limit once, then the least cost seen",
+    .summary = "every batch size and power limit once, then the lowest score seen",
     .version = 1,
     .create = grid_create,
     .fold = grid_fold,

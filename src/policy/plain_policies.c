@@ -309,7 +309,7 @@ static int bandit_epoch_cap(const void *state, const struct epoch_question *ques
 
 const struct batch_policy batch_policy_bandit = {
     .name = "bandit",
-    .summary = "the least lower confidence bound on log cost, with neighbours; no model",
+    .summary = "the least lower confidence bound on the log score, with neighbours; no model",
     .version = 1,
     .create = search_create,
     .fold = bandit_fold,

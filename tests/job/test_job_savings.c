@@ -208,7 +208,7 @@ static void test_unknown_energy(void **state)
     assert_int_equal(again.reason, REASON_EXPLORE); /* what it costs is not known yet */
     assert_int_equal(again.batch_size, first.batch_size);
     check_fine(job_explain(&fixture.jobs, "job", 2, &fixture.arena, &explanation, &error), error);
-    check_contains(explanation.sentence, "its only trial reached the target, at a cost that is not known");
+    check_contains(explanation.sentence, "its only trial reached the target, at an energy that is not known");
     check_contains(explanation.numbers, "\"mean_cost_j\":null");
     check_contains(explanation.numbers, "\"mean_time_s\":30");
     job_fixture_train(&fixture, &question, 3, 1000, 10, 0.95, &again);

@@ -59,7 +59,7 @@ def check(half, policy, places):
     tap.equal((process.returncode, errors), (0, ""), output)
     tap.equal(sorted(int(number) for number in set(re.findall(r"^ +recurrence +(\d+)", output, re.M))), list(range(1, COUNT + 1)))
     tap.contains(output, f"Job 'digits', policy {policy}: {COUNT} recurrences in ")
-    tap.contains(output, "The choice of least cost")
+    tap.contains(output, "The choice of lowest score")
     for where in places:
         tap.contains(output, where)
     tap.contains((HOME / "pictures" / f"{half}.svg").read_text(encoding="utf-8"), "</svg>")

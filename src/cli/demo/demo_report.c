@@ -14,15 +14,15 @@ enum { TEXT_MAX = 1 << 16, PLACE_MAX = 32, INTERVAL_MAX = 80 };
 /* How each measure is shown: JSON and CSV in the plain unit, people in the scaled one. */
 static const struct {
     const char *name, *unit;
-    const char *people_unit;
+    const char *people_name, *people_unit;
     double people_scale;
     const char *gutter; /* which part of it is real */
     const char *basis;
 } measures[DEMO_MEASURES] = {
-    [DEMO_ENERGY] = {"energy", "J", "kJ", 1e-3, "BOTH", "real epochs, emulated time and power"},
-    [DEMO_TIME] = {"time", "s", "s", 1.0, "BOTH", "real epochs, emulated time"},
-    [DEMO_COST] = {"cost", "J", "kJ", 1e-3, "BOTH", "real epochs, emulated time and power"},
-    [DEMO_ACCURACY] = {"accuracy", "%", "%", 1.0, "REAL", "real"},
+    [DEMO_ENERGY] = {"energy", "J", "energy", "kJ", 1e-3, "BOTH", "real epochs, emulated time and power"},
+    [DEMO_TIME] = {"time", "s", "time", "s", 1.0, "BOTH", "real epochs, emulated time"},
+    [DEMO_COST] = {"cost", "J", "score", "", 1.0, "BOTH", "real epochs, emulated time and power"},
+    [DEMO_ACCURACY] = {"accuracy", "%", "accuracy", "%", 1.0, "REAL", "real"},
 };
 
 static const char *const span_names[DEMO_SPANS] = {[DEMO_LAST] = "last", [DEMO_WHOLE] = "all"};
@@ -30,7 +30,7 @@ static const char *const span_names[DEMO_SPANS] = {[DEMO_LAST] = "last", [DEMO_W
 static const struct meaning columns[] = {
     {"job", "job", MEANING_TEXT, 0, NULL, MEANING_FACT, "Name of the job."},
     {"figure", "figure", MEANING_TEXT, 0, NULL, MEANING_FACT,
-     "What is compared: energy, time, cost or accuracy."},
+     "What is compared: energy, time, cost (the score) or accuracy."},
     {"unit", "unit", MEANING_TEXT, 0, NULL, MEANING_FACT, "Unit of the two means."},
     {"basis", "basis", MEANING_TEXT, 0, NULL, MEANING_FACT, "What of the figure is real, and what emulated."},
     {"span", "span", MEANING_TEXT, 0, NULL, MEANING_FACT,
@@ -97,7 +97,7 @@ static json_t *describe_job(const struct demo_job *job, const struct findings *f
         json_object_set_new(object, "error_unavailable", json_string("the job went to its end"));
     json_known_set(object, "paid_off_after_recurrences",
                    findings->paid_off > 0 ? (double)findings->paid_off : NAN,
-                   "the total cost did not come to stay below the default's");
+                   "the total score did not come to stay below the default's");
     if (findings->completed == 0)
         return object;
     set_choice(object, job, "chosen", findings->ours.batch, findings->ours.limit);
@@ -185,8 +185,8 @@ static void put_figure(struct buffer *text, const struct findings *findings, enu
     else if (figure->low > 0.0)
         verdict = measure == DEMO_ACCURACY ? "higher" : "more than the default";
     else if (figure->high < 0.0)
-        verdict = measure == DEMO_ACCURACY ? "lower" : "less, but not claimed: cost";
-    snprintf(name, sizeof name, "%s, %s %zu", measures[measure].name, span_names[span], figure->count);
+        verdict = measure == DEMO_ACCURACY ? "lower" : "less, but not claimed: score";
+    snprintf(name, sizeof name, "%s, %s %zu", measures[measure].people_name, span_names[span], figure->count);
     buffer_printf(text, "%s  %-19s %8.2f %-2s  %8.2f %-2s  ", measures[measure].gutter, name,
                   figure->theirs * scale, measures[measure].people_unit, figure->ours * scale,
                   measures[measure].people_unit);
@@ -204,7 +204,7 @@ static void put_check(struct buffer *text, const struct demo_job *job, const str
 {
     char change[PLACE_MAX], interval[INTERVAL_MAX];
 
-    buffer_printf(text, "BOTH  all %zu choices x %d fresh seeds: ours is %zu%s by cost", findings->choices,
+    buffer_printf(text, "BOTH  all %zu choices x %d fresh seeds: ours is %zu%s by score", findings->choices,
                   DEMO_CHECK_SEEDS, findings->rank, ordinal_end(findings->rank));
     if (findings->sharing > 0)
         buffer_printf(text, ", with %zu like it", findings->sharing);
@@ -221,10 +221,10 @@ static void put_end(struct buffer *text, const struct demo_job *job, const struc
     if (findings->paid_off > 0)
         buffer_printf(text, "BOTH  exploration paid off after recurrence %zu\n", findings->paid_off);
     else
-        buffer_puts(text, "BOTH  exploration did not pay off: the total cost is not below the default's\n");
+        buffer_puts(text, "BOTH  exploration did not pay off: the total score is not below the default's\n");
     put_check(text, job, findings);
     if (!findings_claim_any(findings))
-        buffer_puts(text, "      No saving of cost beyond chance: nothing claimed.\n");
+        buffer_puts(text, "      No saving of score beyond chance: nothing claimed.\n");
 }
 
 /* Writes it as one word of a shell command. */
@@ -331,7 +331,7 @@ static void put_brief_check(struct buffer *text, const struct findings *findings
 {
     if (findings->completed == 0)
         return;
-    buffer_printf(text, "  Of all %zu choices, each trained with %d fresh seeds, ours is the %zu%s by cost",
+    buffer_printf(text, "  Of all %zu choices, each trained with %d fresh seeds, ours is the %zu%s by score",
                   findings->choices, DEMO_CHECK_SEEDS, findings->rank, ordinal_end(findings->rank));
     if (findings->rank > 1)
         buffer_printf(text, ", %.1f %% above the best", 100.0 * findings->above.change);
@@ -362,7 +362,7 @@ static void put_whole(struct buffer *text, const struct demo_report *report)
     buffer_printf(text,
                   "\nREAL  network, data, accuracy, epochs: a small network learns 1,437 images of digits.\n"
                   "EMUL  seconds and watts of an epoch: a GPU of the shape %s, a load of 2.5 ms a sample.\n"
-                  "BOTH  real epochs, emulated seconds and watts: energy, time and cost.\n",
+                  "BOTH  real epochs, emulated seconds and watts: energy, time and score.\n",
                   demo_gpu);
     for (size_t i = 0; i < DEMO_JOBS; i++)
         put_job(text, report, i);

@@ -19,7 +19,7 @@
  *     static const char *const generators[] = {"philox", "numpy", NULL};
  *     static const struct cli_option options[] = {
  *         {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1,
- *          .default_text = "0.5", .key = "eta", .help = "Weight of energy against time in the cost."},
+ *          .default_text = "0.5", .key = "eta", .help = "Weight of energy against time in the score."},
  *         {.name = "generator", .type = CLI_CHOICE, .placeholder = "NAME", .choices = generators,
  *          .default_text = "philox", .key = "sim.generator", .help = "Source of random numbers."},
  *     };

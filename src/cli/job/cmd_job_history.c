@@ -41,8 +41,8 @@ static const struct meaning columns[] = {
      "Energy of its GPUs until it reached its target or ended."},
     {"time_s", "time (s)", MEANING_REAL, MEANING_DIGITS(3), "s", MEANING_COUNTER,
      "Time until it reached its target or ended."},
-    {"cost_j", "cost (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_COUNTER,
-     "Cost of that energy and time by the job's objective."},
+    {"cost_j", "score", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_COUNTER,
+     "Score of that energy and time by the job's objective."},
     {"begun", "begun", MEANING_DATE, 0, NULL, MEANING_FACT, "When it was proposed."},
     /* Only for programs. */
     {"whole_energy_j", "whole (J)", MEANING_REAL, 0, "J", MEANING_COUNTER,

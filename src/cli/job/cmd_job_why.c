@@ -31,7 +31,7 @@ static const struct cli_option options[] = {
      .placeholder = "FILE",
      .help =
          "Draw what was believed of each batch size, with bands of 50 and 90 %, the trials before and the "
-         "choice into this SVG file; for policies that model costs, as bayes does."},
+         "choice into this SVG file; for policies that model scores, as bayes does."},
     OPTION_STORE,
 };
 
@@ -41,8 +41,8 @@ static const struct meaning columns[] = {
      "Trials with this batch size that were known when it was decided."},
     {"reached", "reached", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Those that reached the target."},
     {"crashed", "crashed", MEANING_WHOLE, 0, NULL, MEANING_COUNTER, "Those that crashed."},
-    {"mean_cost_j", "mean cost (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
-     "Mean cost of those that reached the target."},
+    {"mean_cost_j", "mean score", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
+     "Mean score of those that reached the target."},
     {"mean_energy_j", "mean energy (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
      "Mean energy of those that reached the target."},
     {"mean_time_s", "mean time (s)", MEANING_REAL, MEANING_DIGITS(3), "s", MEANING_GAUGE,
@@ -52,18 +52,18 @@ static const struct quantities quantities = {"a batch size of the job", QUANTITI
 
 static const struct meaning outlook_columns[] = {
     {"batch_size", "batch", MEANING_WHOLE, 0, NULL, MEANING_FACT, "Global batch size."},
-    {"expected_cost_j", "expected cost (J)", MEANING_REAL, MEANING_DIGITS(4), "J", MEANING_GAUGE,
-     "Expected cost of a run to the target."},
+    {"expected_cost_j", "expected score", MEANING_REAL, MEANING_DIGITS(4), "J", MEANING_GAUGE,
+     "Expected score of a run to the target."},
     {"doubt_percent", "doubt (%)", MEANING_REAL, MEANING_DIGITS(2), "%", MEANING_GAUGE,
-     "Standard deviation of what is believed of the mean cost."},
-    {"trial_cost_j", "a trial (J)", MEANING_REAL, MEANING_DIGITS(4), "J", MEANING_GAUGE,
-     "Expected cost of a trial, and of what makes the model when it is stopped."},
-    {"stop_cost_j", "stopped at (J)", MEANING_REAL, MEANING_DIGITS(4), "J", MEANING_GAUGE,
-     "Cost at which it is stopped."},
-    {"gain_j", "saves each (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
-     "Expected saving in each following recurrence."},
-    {"worth_j", "worth (J)", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
-     "What it saves in all of them, less what it costs beyond the best; above 0 it is tried."},
+     "Standard deviation of what is believed of the mean score."},
+    {"trial_cost_j", "trial's score", MEANING_REAL, MEANING_DIGITS(4), "J", MEANING_GAUGE,
+     "Expected score of a trial, and of what makes the model when it is stopped."},
+    {"stop_cost_j", "stopped at", MEANING_REAL, MEANING_DIGITS(4), "J", MEANING_GAUGE,
+     "Score at which it is stopped."},
+    {"gain_j", "saves each", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
+     "Expected score saved in each following recurrence."},
+    {"worth_j", "worth", MEANING_REAL, MEANING_DIGITS(3), "J", MEANING_GAUGE,
+     "What it saves in all of them, less what it takes beyond the best; above 0 it is tried."},
 };
 
 struct why {
@@ -159,13 +159,13 @@ static void put_epochs(struct buffer *text, const struct why *why)
     const struct trial_past *past = &why->past;
 
     if (!past->record.capped)
-        buffer_puts(text, "It is not stopped for its cost.\n");
+        buffer_puts(text, "It is not stopped for its score.\n");
     else if (past->epochs >= why->max_epochs)
         buffer_printf(text, "It may run %u epoch%s, as many as the job allows.\n", past->epochs,
                       past->epochs == 1 ? "" : "s");
     else if (past->epochs > 0)
-        buffer_printf(text, "It may run %u epoch%s, beyond which it would cost too much.\n", past->epochs,
-                      past->epochs == 1 ? "" : "s");
+        buffer_printf(text, "It may run %u epoch%s, beyond which its score would be too high.\n",
+                      past->epochs, past->epochs == 1 ? "" : "s");
     else
         buffer_puts(text, "How many epochs it may run follows from what they take.\n");
 }
@@ -192,7 +192,7 @@ static void put_taken(struct buffer *text, const struct why *why)
     if (past->ended && how->nothing_learnt)
         buffer_printf(text, "Nothing is learnt from it: %s.\n", how->text);
     else if (past->ended && how->stop == JOB_STOP_COST)
-        buffer_printf(text, "It was stopped after epoch %u, as one more would have cost more than it may.\n",
+        buffer_printf(text, "It was stopped after epoch %u, as its score would be too high after one more.\n",
                       how->epochs);
 }
 
@@ -234,7 +234,7 @@ static int emit_text(const struct cli_call *call, const struct why *why, struct 
     put_bound(&text, &why->numbers);
     if (why->numbers.known_count > 0 && cli_flag(call, "verbose"))
         buffer_puts(&text,
-                    "\nWhat was known of each batch size then; failed tries count in the mean cost:\n\n");
+                    "\nWhat was known of each batch size then; failed tries count in the mean score:\n\n");
     code = text.error < 0 ? error_no_memory(out_error) : cli_emit_text(call, text.data, out_error);
     buffer_deinit(&text);
     return code;
@@ -373,7 +373,7 @@ static int draw(const struct cli_call *call, const struct jobs *jobs, const stru
     if (!why->numbers.has_outlook)
         return error_set(out_error, FLY_EEXHAUSTED,
                          "trial %" PRIu64
-                         " of job '%s' was chosen without a model of costs (policy '%s'), or "
+                         " of job '%s' was chosen without a model of scores (policy '%s'), or "
                          "before a run reached its target; there is no belief to draw",
                          why->trial, why->job, why->past.record.policy);
     arena_init(&arena, HISTORY_MAX);

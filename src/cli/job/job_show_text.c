@@ -94,9 +94,9 @@ static void put_stop(struct buffer *text, const struct job_shown *shown)
     if (shown->definition.target == JOB_NO_TARGET)
         return;
     if (shown->policy != NULL && strcmp(shown->policy, "bayes") == 0)
-        buffer_puts(text, " A try is stopped where going on costs more than it is worth.");
+        buffer_puts(text, " A try is stopped where going on takes more than it is worth.");
     else if (isfinite(shown->definition.beta))
-        buffer_printf(text, " A try is stopped at %g times the least cost.", shown->definition.beta);
+        buffer_printf(text, " A try is stopped at %g times the lowest score.", shown->definition.beta);
 }
 
 static void put_wishes(struct buffer *text, const struct job_shown *shown)

@@ -149,7 +149,7 @@ char *job_view_objective(const struct fly_objective *objective, char text[JOB_HA
 {
     static const char *const kinds[] = {
         [FLY_OBJECTIVE_ENERGY] = "least energy", [FLY_OBJECTIVE_TIME] = "least time",
-        [FLY_OBJECTIVE_COST] = "least cost",     [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest power limit",
+        [FLY_OBJECTIVE_COST] = "lowest score",   [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest power limit",
         [FLY_OBJECTIVE_CARBON] = "least carbon", [FLY_OBJECTIVE_MONEY] = "least money",
     };
     int length = snprintf(text, JOB_HARDWARE_TEXT_MAX, "%s", kinds[objective->kind]);

@@ -58,7 +58,7 @@ static const struct cli_option options[] = {
      .minimum = 0,
      .maximum = 1,
      .default_text = "0.5",
-     .help = "Weight of energy against time in the cost, from 0 (time) to 1 (energy)."},
+     .help = "Weight of energy against time in the score, from 0 (time) to 1 (energy)."},
     {.name = "max-slowdown",
      .type = CLI_TEXT,
      .placeholder = "BOUND",
@@ -261,7 +261,7 @@ const struct cli_command cmd_profile = {
          "highest "
          "to the lowest, and prints power, time and energy of a step under each, and which limit is best: "
          "for "
-         "energy, time and cost, and within --max-slowdown. Of two that are equally good the higher counts. "
+         "energy, time and score, and within --max-slowdown. Of two that are equally good the higher counts. "
          "With --knob clock it tries ceilings on the clock, and with --knob both limits and then, under the "
          "highest limit, ceilings.",
          "The program appends a line for each step to the file that FLYBALL_STEPS names, as "

@@ -18,9 +18,9 @@ static const struct {
 } selectors[PROFILE_SELECTOR_COUNT] = {
     [PROFILE_LEAST_ENERGY] = {FLY_OBJECTIVE_ENERGY, "least energy", false},
     [PROFILE_LEAST_TIME] = {FLY_OBJECTIVE_TIME, "least time", false},
-    [PROFILE_LEAST_COST] = {FLY_OBJECTIVE_COST, "least cost", false},
+    [PROFILE_LEAST_COST] = {FLY_OBJECTIVE_COST, "lowest score", false},
     [PROFILE_ENERGY_WITHIN] = {FLY_OBJECTIVE_ENERGY, "least energy", true},
-    [PROFILE_COST_WITHIN] = {FLY_OBJECTIVE_COST, "least cost", true},
+    [PROFILE_COST_WITHIN] = {FLY_OBJECTIVE_COST, "lowest score", true},
     [PROFILE_LOWEST_LIMIT_WITHIN] = {FLY_OBJECTIVE_LOWEST_LIMIT, "lowest limit", true},
 };
 

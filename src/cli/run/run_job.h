@@ -181,8 +181,8 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
      .help = "With --job: do not end the program when it has reached its target."}, \
     {.name = "beta", .type = CLI_REAL, .placeholder = "FACTOR", .minimum = 0, .above_minimum = true, \
      .maximum = INFINITY, .infinite = true, .default_text = "2", \
-     .help = "With --job and another policy than bayes: a try is stopped when it costs so many times the least cost so far; " \
-             "inf for never. bayes stops a try where going on costs more than it is worth."}, \
+     .help = "With --job and another policy than bayes: a try is stopped when its score is so many times the lowest so far; " \
+             "inf for never. bayes stops a try where going on takes more than it is worth."}, \
     {.name = "policy", .type = CLI_TEXT, .placeholder = "NAME", .default_text = "auto", \
      .help = "With --job: how batch sizes are chosen: bayes, default, grid, zeus or zeus-server, or the path of a plug-in " \
              "(a shared object); with a path later submissions need --job and --policy alone. auto: as on record, and " \
@@ -190,7 +190,7 @@ extern const char *const run_job_directions[], *const run_job_scalings[];
     {.name = "window", .type = CLI_INTEGER, .placeholder = "N", .minimum = 0, .maximum = POLICY_WINDOW_MAX, \
      .default_text = "0", \
      .help = "With --job and --policy zeus: how many results of a batch size count, newest first, for a job whose " \
-             "costs change; 0 for all."}, \
+             "scores change; 0 for all."}, \
     {.name = "no-default", .type = CLI_FLAG, \
      .help = "With --job: --default-batch-size is only where the search begins, and no default worth calling one: " \
              "nothing is compared with it."}, \

@@ -202,7 +202,8 @@ static void explain_cost(const struct fly_session *session, struct run_job_try *
 
     if (startup_s > 0.0)
         snprintf(apart, sizeof apart, " beside a start-up of %s", amount_time(startup_s, time));
-    cause(attempt, "one more epoch would cost too much: %u took %s and %s each%s, and it may run %u",
+    cause(attempt,
+          "its score would be too high after one more epoch: %u took %s and %s each%s, and it may run %u",
           session->epoch, amount_time((session->time_s - (startup_s > 0.0 ? startup_s : 0.0)) / epochs, time),
           amount_energy((session->energy_j - (startup_j > 0.0 ? startup_j : 0.0)) / epochs, NAN, "", energy),
           apart, session->epochs);
@@ -214,7 +215,7 @@ enum run_job_end run_job_find_end(struct run_job *job, const struct child *child
         [JOB_STOP_NONE] = "",
         [JOB_STOP_TARGET] = "",
         [JOB_STOP_EPOCHS] = "",
-        [JOB_STOP_COST] = "one more epoch would cost too much",
+        [JOB_STOP_COST] = "its score would be too high after one more epoch",
         [JOB_STOP_DEADLINE] = "another try has to finish by the time given",
         [JOB_STOP_ENDED] = "somebody ended the trial",
     };

@@ -83,7 +83,7 @@ static const char *wish_text(const struct run_tune *tune, char text[WISH_MAX])
     if (tune->carbon != NULL)
         length = snprintf(text, WISH_MAX, "at last, along the grid");
     else if (objective->kind == FLY_OBJECTIVE_COST)
-        length = snprintf(text, WISH_MAX, "for the least cost with eta %g", objective->eta);
+        length = snprintf(text, WISH_MAX, "for the lowest score with eta %g", objective->eta);
     else
         length = snprintf(text, WISH_MAX, "for the least %s", run_tune_objective_name(objective->kind));
     if (isfinite(objective->max_slowdown))

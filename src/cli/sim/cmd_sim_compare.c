@@ -429,35 +429,36 @@ const struct cli_command cmd_sim_compare = {
          "after so many recurrences each, the regret against the best choice in hindsight (mean over jobs, "
          "p90, p99 and worst run), how it compares with one of the policies (ratio of the means with its 95 "
          "% "
-         "interval by the bootstrap over workloads, jobs won, paired runs won), and energy, time and cost "
+         "interval by the bootstrap over workloads, jobs won, paired runs won), and energy, time and score "
          "against the default.",
          "The kinds of synthetic jobs: smooth (the critical-batch-size law), noisy, cliff (beyond some batch "
-         "size no run reaches the target), bumpy, flat (every choice costs nearly the same), and far (the "
+         "size no run reaches the target), bumpy, flat (every choice has nearly the same score), and far "
+         "(the "
          "best "
          "batch size is octaves away from the default). They follow from kind and number alone; nothing of "
          "them was measured.",
          "With --scenario the jobs change over their recurrences: drifts of the optimum (shift, jump, sine) "
-         "or of all costs (level, triple, growth, up-down), recurrences that start together (burst-2, "
+         "or of all scores (level, triple, growth, up-down), recurrences that start together (burst-2, "
          "burst-4, "
          "burst-8), larger batch sizes that do not fit (memory), trials that crash (crashes), and a learning "
          "rate tuned for the default (learning-rate), or a bound on the slowdown (bound-3, bound-10). "
          "Policies that learn from elsewhere bring what another "
          "GPU "
          "(other-gpu, other-gpu-2) or another weight of energy (other-eta) showed, or what misleads "
-         "(wrong-job, wrong-up, wrong-down). A search that ends early costs what the default does "
+         "(wrong-job, wrong-up, wrong-down). A search that ends early has the score of the default "
          "from there on.",
          "A policy of your own is judged with one command: --policy zeus,./mine.so. In JSON and CSV there "
          "are "
          "further figures, such as the job that loses most against the policy compared with, and the job "
          "that "
-         "costs most against the default."},
+         "has the worst score against the default."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .examples = {{"flyball sim compare --quick", "compare the searches that Flyball has, within a minute"},
                  {"flyball sim compare --traces traces --profile-window 10% --policy zeus,grid",
                   "compare two policies on traces of every GPU and on synthetic jobs"},
                  {"flyball sim compare --quick --scenario growth,burst-4 --policy zeus,bayes",
-                  "compare where all costs grow, and where four recurrences start together"},
+                  "compare where all scores grow, and where four recurrences start together"},
                  {"flyball sim compare --quick --policy zeus,./mine.so --each --format csv",
                   "judge a policy of your own, job by job"}},
     .outputs = {&compare_rows_quantities},

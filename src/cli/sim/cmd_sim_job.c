@@ -90,7 +90,7 @@ static void put_changes(struct buffer *text, const char *policy, const char *ove
 /* Names the changes at the end whose sign is uncertain because so few runs were recorded. */
 static void put_open_signs(struct buffer *text, const struct job_cell *cell)
 {
-    static const char *const names[] = {"energy", "time", "cost"};
+    static const char *const names[] = {"energy", "time", "score"};
     const char *separator = "";
 
     for (int i = 0; i < 3; i++) {
@@ -148,7 +148,7 @@ static void put_heading(struct buffer *text, const struct job_cell *cell)
         buffer_printf(text, ", optimum batch %u at %g W", spec->batches[cell->optimum->batch].size,
                       cell->workload->batches[cell->optimum->batch].points[cell->optimum->point].limit_w);
     buffer_printf(text, "\n  %-10s%-11s%-*s%-*s%s\n", "policy", "over", CELL_WIDTH, "energy %", CELL_WIDTH,
-                  "time %", "cost %");
+                  "time %", "score %");
 }
 
 static void put_cell(struct buffer *text, const struct job_cell *cell)
@@ -239,10 +239,10 @@ static int sim_report_emit(const struct cli_call *call, const struct campaign_pl
      .help = "What policies that learn from elsewhere bring: recurrences of the same job on another GPU of " \
              "the traces (its name), or under another weight of energy (eta=0.9); those of another job " \
              "(its name), or of the job itself with batch sizes that are 2^N times as large (shift=N), to " \
-             "see what a past costs that misleads."}, \
+             "see what a past takes that misleads."}, \
     {.name = "transfer-recurrences", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, \
      .maximum = 1000000, .default_text = "30", \
-     .help = "Recurrences there, with luck of their own; what they cost is not counted."}
+     .help = "Recurrences there, with luck of their own; what they take is not counted."}
 
 /* clang-format on */
 
@@ -487,7 +487,7 @@ const struct cli_command cmd_sim_job = {
          "power limit "
          "from the decision core, a recorded run answers, and what happened informs the next. Prints energy, "
          "time and "
-         "cost against the default (default batch size, highest power limit) for the last five recurrences "
+         "score against the default (default batch size, highest power limit) for the last five recurrences "
          "and for "
          "the whole run with exploration, the regret against the best choice in hindsight, the recurrence "
          "after "

@@ -140,7 +140,7 @@ const struct cli_command cmd_sim_pareto = {
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .examples = {{"flyball sim pareto --traces traces --gpu v100 --workload librispeech",
-                  "list the frontier, and the choice of least cost"},
+                  "list the frontier, and the choice of the lowest score"},
                  {"flyball sim pareto --traces traces --gpu v100 --workload librispeech --objective energy "
                   "--max-slowdown 3% --svg pareto.svg",
                   "find the least energy within 3 % more time than today, and draw it"}},

@@ -71,10 +71,10 @@ static int say_how(const struct cli_call *call, const struct campaign_plan *plan
     snprintf(text, sizeof text,
              "%zu jobs x %zu seeds x %llu recurrences with the same luck for every policy. Regret in optimal "
              "runs;\nratio, jobs and runs won: against %s, with the 95 %% interval of the ratio over "
-             "workloads.\nEnergy, time and cost of all recurrences so far: change against the default, "
+             "workloads.\nEnergy, time and score of all recurrences so far: change against the default, "
              "geometric mean over jobs.\nDear: runs in which some ten recurrences in a row had more than "
-             "three that cost over 1.2 times the default's.\nA search that ended early pays the default's "
-             "costs from there on.\nMeasuring power limits takes %g %% of a batch size's first epoch.\n\n",
+             "three with over 1.2 times the default's score.\nA search that ended early gets the default's "
+             "score from there on.\nMeasuring power limits takes %g %% of a batch size's first epoch.\n\n",
              plan->workload_count, plan->seed_count, (unsigned long long)plan->recurrences,
              plan->policies[rival].name, 100.0 * plan->parameters.profile_window);
     return cli_emit_text(call, text, out_error);

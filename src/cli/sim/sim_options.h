@@ -102,13 +102,13 @@ int objective_option_read(const struct cli_call *call, struct fly_objective *out
 #define SIM_OPTION_ETA \
     {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, \
      .default_text = "0.5", .key = "eta", \
-     .help = "Weight of energy against time in the cost, from 0 (time) to 1 (energy)."}
+     .help = "Weight of energy against time in the score, from 0 (time) to 1 (energy)."}
 
 /* What jobs make small, within which bound; objective_option_read reads these, and SIM_OPTION_ETA. */
 #define SIM_OPTIONS_OBJECTIVE \
     {.name = "objective", .type = CLI_TEXT, .placeholder = "WHAT", \
      .help = "What the jobs make small: energy, time, cost:ETA, carbon or money. Carbon and money are energy " \
-             "here, since traces have no grid. If not given, cost with the weight of --eta."}, \
+             "here, since traces have no grid. If not given, the score with the weight of --eta."}, \
     {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", \
      .help = "Take at most so much more time than the default: 3%, 1.03x, or none. If not given, none."}
 
@@ -116,7 +116,7 @@ int objective_option_read(const struct cli_call *call, struct fly_objective *out
 #define SIM_OPTION_POWER_POLICY \
     {.name = "power-policy", .type = CLI_TEXT, .placeholder = "FILE", \
      .help = "Shared object whose policy chooses the power limit of each profiled batch size; if not given, " \
-             "least cost decides."}
+             "the lowest score decides."}
 #define SIM_OPTIONS_POLICY \
     {.name = "policy", .type = CLI_LIST, .placeholder = "NAME", .choices = sim_policy_names, .paths = true, \
      .default_text = "zeus", .key = "sim.policy", \
@@ -127,7 +127,7 @@ int objective_option_read(const struct cli_call *call, struct fly_objective *out
 #define SIM_OPTIONS_SEARCH \
     {.name = "beta", .type = CLI_REAL, .placeholder = "FACTOR", .minimum = 0, .above_minimum = true, \
      .maximum = INFINITY, .infinite = true, .default_text = "2", .key = "beta", \
-     .help = "Stop a try at this multiple of the least cost so far; inf for never."}, \
+     .help = "Stop a try at this multiple of the lowest score so far; inf for never."}, \
     {.name = "window", .type = CLI_INTEGER, .placeholder = "N", .minimum = 0, .maximum = POLICY_WINDOW_MAX, \
      .default_text = "0", .key = "window", \
      .help = "Newest observations of a batch size that count, to follow drift; 0 for all."}, \

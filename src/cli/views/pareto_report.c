@@ -137,6 +137,7 @@ static void put_choice(struct buffer *text, const struct pareto_result *result)
 {
     const struct fly_operating_point *chosen = &result->points->points[result->chosen], *today;
     char objective[PARETO_TEXT_MAX];
+    double lower;
 
     pareto_objective_text(result, objective);
     buffer_printf(text, "\nThe choice of %s", objective);
@@ -162,10 +163,8 @@ static void put_choice(struct buffer *text, const struct pareto_result *result)
                "energy");
     buffer_puts(text, ", ");
     put_change(text, chosen->time_s, today->time_s, pareto_time_saving(result, result->chosen), "time");
-    buffer_puts(text, ", ");
-    put_change(text, pareto_cost(result, chosen), pareto_cost(result, today),
-               (struct fly_job_range){NAN, NAN, NAN}, "cost");
-    buffer_puts(text, ".\n");
+    lower = 1.0 - pareto_cost(result, chosen) / pareto_cost(result, today);
+    buffer_printf(text, ", a score %.1f %% %s.\n", 100.0 * fabs(lower), lower < 0.0 ? "higher" : "lower");
     put_certainty(text, result);
 }
 
@@ -207,7 +206,7 @@ static void put_heading(struct buffer *text, const struct pareto_result *result)
     buffer_printf(text,
                   "%s on %s: %zu choice%s of batch size and power limit, %zu of them on the energy-time "
                   "frontier.\nExpected time and energy to the target, and the change against the "
-                  "default; cost for eta %g.\n\n",
+                  "default; score for eta %g.\n\n",
                   result->workload->job.name, result->workload->gpu, result->points->count,
                   result->points->count == 1 ? "" : "s", on_frontier, result->objective.eta);
 }

@@ -113,7 +113,8 @@ enum {
 static const struct shape_field objective_rows[] = {
     WORD(fly_objective, kind, job_objective_words, JOB_OBJECTIVES, "what is made small"),
     {AT(fly_objective, eta), .kind = SHAPE_NUMBER, .need = SHAPE_SPARING, .range = SHAPE_FROM_0_TO_1,
-     .about = "weight of energy against time, of 'cost'; missing: 0.5, and 'energy' is as good as not named"},
+     .about = "weight of energy against time in the score of 'cost'; missing: 0.5, and 'energy' is as good "
+              "as not named"},
     {AT(fly_objective, max_slowdown), .kind = SHAPE_NUMBER, .need = SHAPE_SPARING, .null = SHAPE_ENDLESS,
      .range = SHAPE_FROM_1, .about = "of the default's time; null: none; missing: 1.05, none for cost, time"},
 };
@@ -129,7 +130,7 @@ static const struct shape_field definition_rows[] = {
     WHOLE(job_definition, default_batch_size, 1, UINT32_MAX, "one of them, and the baseline"),
     OR_INSIDE(job_definition, objective, &shape_objective, "what is chosen for"),
     OR_NUMBER(job_definition, beta, SHAPE_ABOVE_0, SHAPE_ENDLESS,
-              "a try is stopped at this multiple of the least cost; null: never"),
+              "a try is stopped at this multiple of the lowest score; null: never"),
     OR_WORD(job_definition, target, job_target_words, JOB_TARGETS,
             "whether the metric has to reach target_metric, and from which side"),
     OR_NUMBER(job_definition, target_metric, SHAPE_ANY, SHAPE_UNKNOWN, "with a target; else null"),
@@ -362,7 +363,7 @@ static const struct shape_field epoch_rows[] = {
     NUMBER(job_epoch, time_s, SHAPE_FROM_0, SHAPE_NOT_NULL, "since the attempt began"),
     SPARING_NUMBER(job_epoch, reference_per_kwh,
                    "the mean of a kWh's grams or money over the time before; not above 0: not known"),
-    SPARING_TRUTH(job_epoch, afterwards, "told later on: it is not stopped for what this epoch cost"),
+    SPARING_TRUTH(job_epoch, afterwards, "told later on: it is not stopped for what this epoch took"),
     SPARING_WHOLE(job_epoch, steps, UINT32_MAX, "since the report before; 0: not known, or not all of them"),
     SPARING_NUMBER(job_epoch, startup_energy_j, "of these joules, before the first step; 0: not known"),
     SPARING_NUMBER(job_epoch, startup_time_s, "of these seconds, before the first step; 0: not known"),

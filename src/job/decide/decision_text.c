@@ -200,7 +200,7 @@ static void amount_of(const struct telling *telling, double cost_j, char text[AM
         job_grid_reference_text(&state->definition, state->reference_per_kwh, reference));
 }
 
-/* "its 3 trials crashed, the newest by: exit status 1", of trials that show no cost; "" for none. */
+/* "its 3 trials crashed, the newest by: exit status 1", of trials that show no score; "" for none. */
 static void untold_of(const struct batch_facts *facts, bool alone, char text[UNTOLD_TEXT_MAX])
 {
     size_t length = 0;
@@ -234,18 +234,34 @@ static void reached_of(const struct batch_facts *facts, char text[REACHED_TEXT_M
                  facts->reached, facts->observed);
 }
 
-/* ", at a cost of 1204000 J each", in plain digits with four significant ones. */
+/* What a choice is compared by, in plain digits with four significant ones: an energy where it is one. */
+struct amount {
+    char text[40];
+};
+
+/* "1204000 J" where energy alone counts, else `score` and "1204000". */
+static struct amount amount_with(const struct telling *telling, double value, const char *score)
+{
+    bool is_energy = telling->line->spec->eta == 1.0;
+    struct amount amount;
+
+    snprintf(amount.text, sizeof amount.text,
+             fabs(value) >= 1e3 && fabs(value) < 1e15 ? "%s%.0f%s" : "%s%.4g%s", is_energy ? "" : score,
+             value, is_energy ? " J" : "");
+    return amount;
+}
+
+/* ", at 1204000 J each", ", at a score of 1204000 each". */
 static void put_cost(const struct telling *telling, double cost_j, bool alone, char *text, size_t size)
 {
     char amount[AMOUNT_TEXT_MAX];
 
     amount_of(telling, cost_j, amount);
-    snprintf(text, size,
-             cost_j >= 1e3 && cost_j < 1e15 ? ", at a cost of %.0f J%s%s" : ", at a cost of %.4g J%s%s",
-             cost_j, alone ? "" : " each", amount);
+    snprintf(text, size, ", at %s%s%s", amount_with(telling, cost_j, "a score of ").text,
+             alone ? "" : " each", amount);
 }
 
-/* "12 of its 13 trials reached the target, at a cost of 1204000 J each", or that there were none. */
+/* "12 of its 13 trials reached the target, at 1204000 J each", or that there were none. */
 static void known_of(const struct telling *telling, char text[KNOWN_TEXT_MAX])
 {
     const struct batch_facts *facts = &telling->line->facts[telling->decision->batch];
@@ -260,7 +276,7 @@ static void known_of(const struct telling *telling, char text[KNOWN_TEXT_MAX])
     reached_of(facts, reached);
     length = (size_t)snprintf(text, KNOWN_TEXT_MAX, "%s", reached);
     if (facts->reached > 0 && facts->priced == 0)
-        snprintf(text + length, KNOWN_TEXT_MAX - length, ", at a cost that is not known");
+        snprintf(text + length, KNOWN_TEXT_MAX - length, ", at an energy that is not known");
     else if (facts->reached > 0)
         put_cost(telling, cost_of(telling, facts), facts->observed == 1, text + length,
                  KNOWN_TEXT_MAX - length);
@@ -275,20 +291,6 @@ static void tell_fixed(const struct telling *telling)
              telling->state->policy->name, telling->size);
 }
 
-/* "1204000 J", in plain digits with four significant ones. */
-struct joules {
-    char text[32];
-};
-
-static struct joules joules(double value)
-{
-    struct joules joules;
-
-    snprintf(joules.text, sizeof joules.text, fabs(value) >= 1e3 && fabs(value) < 1e15 ? "%.0f J" : "%.4g J",
-             value);
-    return joules;
-}
-
 static const struct decision_candidate *candidate_of(const struct decision_outlook *outlook, uint32_t size)
 {
     size_t i = 0;
@@ -300,9 +302,9 @@ static const struct decision_candidate *candidate_of(const struct decision_outlo
 
 enum { TEST_TEXT_MAX = 160 };
 
-/* What so many trials cost beyond as many runs of the best: "one run (+229 J)", "2 runs (+1466 J)". */
-static void price_of(const struct decision_candidate *tested, const struct decision_candidate *best,
-                     char text[TEST_TEXT_MAX])
+/* What so many trials take beyond as many runs of the best: "one run (+229 J)", "2 runs (score +1466)". */
+static void price_of(const struct telling *telling, const struct decision_candidate *tested,
+                     const struct decision_candidate *best, char text[TEST_TEXT_MAX])
 {
     uint32_t runs = tested->runs > 0 ? tested->runs : 1;
     double more_j = runs * (tested->trial_cost_j - best->trial_cost_j);
@@ -310,14 +312,15 @@ static void price_of(const struct decision_candidate *tested, const struct decis
 
     if (runs > 1)
         snprintf(count, sizeof count, "%u runs", runs);
-    snprintf(text, TEST_TEXT_MAX, "%s (%s%s)", count, more_j < 0.0 ? "-" : "+", joules(fabs(more_j)).text);
+    snprintf(text, TEST_TEXT_MAX, "%s (%s%s%s)", count, telling->line->spec->eta == 1.0 ? "" : "score ",
+             more_j < 0.0 ? "-" : "+", amount_with(telling, fabs(more_j), "").text);
 }
 
 /* What they save in all recurrences to come: "would save about 1049 J over the next 30 runs". */
-static void saving_of(const struct decision_candidate *tested, const struct decision_candidate *best,
-                      double following, char text[TEST_TEXT_MAX])
+static void saving_of(const struct telling *telling, const struct decision_candidate *tested,
+                      const struct decision_candidate *best, double following, char text[TEST_TEXT_MAX])
 {
-    static const double nothing_share = 1e-4; /* of what a run costs: less is next to nothing */
+    static const double nothing_share = 1e-4; /* of what a run takes: less is next to nothing */
 
     if (following < 1.0)
         snprintf(text, TEST_TEXT_MAX, "no run is expected to follow that could save it");
@@ -325,10 +328,11 @@ static void saving_of(const struct decision_candidate *tested, const struct deci
         snprintf(text, TEST_TEXT_MAX, "would save next to nothing");
     else
         snprintf(text, TEST_TEXT_MAX, "would save about %s over the next %.0f run%s",
-                 joules(following * tested->gain_j).text, following, following < 1.5 ? "" : "s");
+                 amount_with(telling, following * tested->gain_j, "a score of ").text, following,
+                 following < 1.5 ? "" : "s");
 }
 
-/* Explains an exploration by what it may bring and costs, if the policy says so. Returns whether it does. */
+/* Explains an exploration by what it may bring and takes, if the policy says so. Returns whether it does. */
 static bool tell_worth(const struct telling *telling)
 {
     struct decision_outlook outlook;
@@ -341,16 +345,17 @@ static bool tell_worth(const struct telling *telling)
     best = candidate_of(&outlook, outlook.best_batch_size);
     if (chosen == NULL || best == NULL || chosen == best || !(chosen->worth_j > 0.0))
         return false;
-    price_of(chosen, best, price);
-    saving_of(chosen, best, outlook.following_recurrences, saving);
+    price_of(telling, chosen, best, price);
+    saving_of(telling, chosen, best, outlook.following_recurrences, saving);
     snprintf(telling->why, JOB_WHY_MAX,
              "testing batch size %u, which takes %s and %s; it is stopped at %s, from where %u, the best so "
              "far, is the cheaper way to a model",
-             chosen->batch_size, price, saving, joules(chosen->stop_cost_j).text, best->batch_size);
+             chosen->batch_size, price, saving, amount_with(telling, chosen->stop_cost_j, "a score of ").text,
+             best->batch_size);
     return true;
 }
 
-/* The batch size whose trial is worth most, though not what it costs; NULL for none. */
+/* The batch size whose trial is worth most, though not what it takes; NULL for none. */
 static const struct decision_candidate *next_worth(const struct decision_outlook *outlook)
 {
     const struct decision_candidate *next = NULL;
@@ -380,13 +385,13 @@ static bool tell_worth_nothing(const struct telling *telling)
     next = next_worth(&outlook);
     snprintf(telling->why, JOB_WHY_MAX,
              "kept batch size %u, the best so far at an expected %s with a doubt of %.2g %%", telling->size,
-             joules(best->expected_cost_j).text, 100.0 * best->doubt);
+             amount_with(telling, best->expected_cost_j, "score of ").text, 100.0 * best->doubt);
     length = strlen(telling->why);
     if (telling->decision->record.try_number > 0) {
         snprintf(telling->why + length, JOB_WHY_MAX - length, ": nothing is tested after a try that failed");
     } else if (next != NULL) {
-        price_of(next, best, price);
-        saving_of(next, best, outlook.following_recurrences, saving);
+        price_of(telling, next, best, price);
+        saving_of(telling, next, best, outlook.following_recurrences, saving);
         snprintf(telling->why + length, JOB_WHY_MAX - length, ": testing %u takes %s and %s",
                  next->batch_size, price, saving);
     }
@@ -434,7 +439,7 @@ static void tell_explore(const struct telling *telling)
     known_of(telling, text);
     snprintf(
         telling->why, JOB_WHY_MAX,
-        "batch size %u is explored to learn what it costs: %s; %zu of %zu batch sizes are known, and %u is "
+        "batch size %u is explored to learn what it takes: %s; %zu of %zu batch sizes are known, and %u is "
         "the best so far",
         telling->size, text, known, telling->line->spec->batch_count,
         telling->line->spec->batches[best].size);

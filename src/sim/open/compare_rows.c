@@ -34,7 +34,7 @@ static const struct meaning columns[] = {
     COUNT_OF("ended_early_runs", "ended early",
              "Runs whose search ended before; from there on they pay what the default does."),
     REAL("regret_mean_optimal_runs", "regret", 2, NULL,
-         "Mean over jobs of their mean regret, in runs of least expected cost."),
+         "Mean over jobs of their mean regret, in runs with the lowest expected score."),
     REAL("regret_p90_optimal_runs", "p90", 2, NULL, "Ninetieth percentile of the regret over all runs."),
     REAL("regret_p99_optimal_runs", "p99", 2, NULL, "Ninety-ninth percentile of the regret over all runs."),
     REAL("regret_worst_optimal_runs", "worst", 2, NULL, "Regret of the worst run."),
@@ -53,16 +53,16 @@ static const struct meaning columns[] = {
     REAL("energy_change_percent", "energy (%)", 1, "%",
          "Change of the energy of all recurrences so far against the default, geometric mean over jobs."),
     REAL("time_change_percent", "time (%)", 1, "%", "Change of their time."),
-    REAL("cost_change_percent", "cost (%)", 1, "%", "Change of their cost."),
+    REAL("cost_change_percent", "score (%)", 1, "%", "Change of their score."),
     REAL("dearest_job_cost_change_percent", "dearest job (%)", 1, "%",
-         "Change of the cost of the job that gains least or loses most."),
+         "Change of the score of the job that gains least or loses most."),
     NAME_OF("dearest_job", "dearest job", "That job."),
     NAME_OF("dearest_job_gpu", "its GPU", "Its GPU."),
     REAL("near_default_jobs_percent", "near default (%)", 1, "%",
-         "Share of jobs whose cost is at most 5 % above the default's."),
+         "Share of jobs whose score is at most 5 % above the default's."),
     REAL("dear_runs_percent", "dear (%)", 1, "%",
-         "Share of runs in which some ten recurrences in a row had more than three that cost over 1.2 times "
-         "what the default costs in the same recurrence with the same luck."),
+         "Share of runs in which some ten recurrences in a row had more than three with over 1.2 times the "
+         "default's score in the same recurrence with the same luck."),
     REAL("beyond_bound_runs_percent", "beyond (%)", 1, "%",
          "Share of runs whose choices in the last 20 recurrences take over 2 % more than the jobs' bound on "
          "the "
@@ -81,7 +81,7 @@ static const struct meaning shown[] = {
     TABLE_SHOWN("p99", MEANING_REAL, 2),        TABLE_SHOWN("worst", MEANING_REAL, 2),
     TABLE_SHOWN("jobs won", MEANING_TEXT, 0),   TABLE_SHOWN("runs won (%)", MEANING_REAL, 1),
     TABLE_SHOWN("energy (%)", MEANING_REAL, 1), TABLE_SHOWN("time (%)", MEANING_REAL, 1),
-    TABLE_SHOWN("cost (%)", MEANING_REAL, 1),   TABLE_SHOWN("dear (%)", MEANING_REAL, 1),
+    TABLE_SHOWN("score (%)", MEANING_REAL, 1),  TABLE_SHOWN("dear (%)", MEANING_REAL, 1),
     TABLE_SHOWN("beyond (%)", MEANING_REAL, 1), TABLE_SHOWN("ended early", MEANING_WHOLE, 0),
 };
 enum { SHOWN_COUNT = sizeof shown / sizeof shown[0] };

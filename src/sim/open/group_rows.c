@@ -28,13 +28,13 @@ static const struct meaning columns[] = {
      "Share of these tries that began while another of the group ran."},
     {"energy_j", "energy (J)", MEANING_REAL, 0, "J", MEANING_COUNTER, "Energy of these tries."},
     {"time_s", "time (s)", MEANING_REAL, 0, "s", MEANING_COUNTER, "Time of these tries."},
-    {"cost_j", "cost (J)", MEANING_REAL, 0, "J", MEANING_COUNTER, "Cost of these tries."},
+    {"cost_j", "score", MEANING_REAL, 0, "J", MEANING_COUNTER, "Score of these tries."},
     {"energy_change_percent", "energy (%)", MEANING_REAL, 1, "%", MEANING_GAUGE,
      "Change of the energy against the default."},
     {"time_change_percent", "time (%)", MEANING_REAL, 1, "%", MEANING_GAUGE,
      "Change of the time against the default."},
-    {"cost_change_percent", "cost (%)", MEANING_REAL, 1, "%", MEANING_GAUGE,
-     "Change of the cost against the default."},
+    {"cost_change_percent", "score (%)", MEANING_REAL, 1, "%", MEANING_GAUGE,
+     "Change of the score against the default."},
 };
 const struct quantities group_rows_quantities = {"a workload and a policy", QUANTITIES(columns)};
 enum { COLUMN_COUNT = sizeof columns / sizeof columns[0] };

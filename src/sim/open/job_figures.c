@@ -28,18 +28,18 @@ static const struct meaning columns[] = {
     {"default_power_limit_w", "default limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
      "Power limit by default, the highest."},
     {"optimum_batch_size", "optimum batch", MEANING_WHOLE, 0, NULL, MEANING_FACT,
-     "Batch size of least expected cost."},
+     "Batch size of the lowest expected score."},
     {"optimum_power_limit_w", "optimum limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE,
-     "Power limit of least expected cost."},
-    {"optimum_cost_j", "optimum cost (J)", MEANING_REAL, 0, "J", MEANING_GAUGE, "That cost."},
+     "Power limit of the lowest expected score."},
+    {"optimum_cost_j", "optimum score", MEANING_REAL, 0, "J", MEANING_GAUGE, "That score."},
     FIGURE_KEYS("last_five_energy_change_percent", "%",
                 "the change of the last five recurrences' energy against the default"),
     FIGURE_KEYS("last_five_time_change_percent", "%", "the change of their time"),
-    FIGURE_KEYS("last_five_cost_change_percent", "%", "the change of their cost"),
+    FIGURE_KEYS("last_five_cost_change_percent", "%", "the change of their score"),
     FIGURE_KEYS("whole_run_energy_change_percent", "%", "the change of the whole run's energy"),
     FIGURE_KEYS("whole_run_time_change_percent", "%", "the change of the whole run's time"),
-    FIGURE_KEYS("whole_run_cost_change_percent", "%", "the change of the whole run's cost"),
-    FIGURE_KEYS("regret_optimal_runs", NULL, "the regret, in runs of least expected cost"),
+    FIGURE_KEYS("whole_run_cost_change_percent", "%", "the change of the whole run's score"),
+    FIGURE_KEYS("regret_optimal_runs", NULL, "the regret, in runs with the lowest expected score"),
     FIGURE_KEYS("paid_off_after_recurrences", NULL, "the recurrences after which searching had paid off"),
     FIGURE_KEYS("tries", NULL, "the tries"),
     {"paid_off_runs", "paid off", MEANING_WHOLE, 0, NULL, MEANING_COUNTER,
@@ -119,7 +119,7 @@ static const char *unknown_reason(const struct job_cell *cell, int figure)
     if (cell->completed == 0)
         return "every run ended before its last recurrence";
     if (figure == FIGURE_PAID_OFF)
-        return "no run's total cost came to stay below the default's";
+        return "no run's total score came to stay below the default's";
     if (figure == FIGURE_REGRET)
         return no_optimum;
     return "not a finite number";

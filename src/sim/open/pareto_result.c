@@ -26,10 +26,12 @@ bool pareto_change_known(const struct pareto_result *result)
 
 void pareto_objective_text(const struct pareto_result *result, char *text)
 {
-    int length = snprintf(text, PARETO_TEXT_MAX, "least %s", pareto_objective_name(result));
-
     if (result->objective.kind == FLY_OBJECTIVE_COST)
-        snprintf(text + length, PARETO_TEXT_MAX - (size_t)length, " (eta %g)", result->objective.eta);
+        snprintf(text, PARETO_TEXT_MAX, "lowest score (eta %g)", result->objective.eta);
+    else if (result->objective.kind == FLY_OBJECTIVE_LOWEST_LIMIT)
+        snprintf(text, PARETO_TEXT_MAX, "lowest power limit");
+    else
+        snprintf(text, PARETO_TEXT_MAX, "least %s", pareto_objective_name(result));
 }
 
 const struct fly_operating_point *pareto_default(const struct pareto_result *result)

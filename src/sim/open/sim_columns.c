@@ -171,7 +171,7 @@ static const struct meaning try_figures[TRY_FIGURE_COUNT] = {
                      "1 if the try reached the target, else 0."},
     [TRY_ENERGY] = {"energy_j", "energy (J)", MEANING_REAL, 0, "J", MEANING_COUNTER, "Energy of the try."},
     [TRY_TIME] = {"time_s", "time (s)", MEANING_REAL, 0, "s", MEANING_COUNTER, "Time of the try."},
-    [TRY_COST] = {"cost_j", "cost (J)", MEANING_REAL, 0, "J", MEANING_COUNTER, "Cost of the try."},
+    [TRY_COST] = {"cost_j", "score", MEANING_REAL, 0, "J", MEANING_COUNTER, "Score of the try."},
 };
 
 /* Of which unit a try is; texts NULL have no column. */

@@ -90,7 +90,7 @@ static int check(const struct sim_call *call, const char *groups, struct fly_err
         return error_set(out_error, FLY_EUSAGE, "sim: no file of groups given");
     if (call->objective.kind != FLY_OBJECTIVE_COST || isfinite(call->objective.max_slowdown))
         return error_set(out_error, FLY_EUSAGE,
-                         "sim: groups are simulated for a cost without a bound on the slowdown");
+                         "sim: groups are simulated for a score without a bound on the slowdown");
     return 0;
 }
 

@@ -61,7 +61,7 @@ int drift_init(struct drift *drift, enum drift_kind kind, const struct workload 
         return error_set(
             out_error, FLY_EUSAGE,
             "job '%.100s' has a bound on the slowdown, and the best choice within it is not known "
-            "where costs drift; leave out the drift or the bound",
+            "where scores drift; leave out the drift or the bound",
             workload->spec.name);
     if (octaves == NULL || log_epochs == NULL || log_cost == NULL || which == NULL || points == NULL)
         return error_no_memory(out_error);

@@ -12,7 +12,7 @@ enum { LOOKS = 15 };
 static const double settle_most_s = 0.3;
 
 static const char no_energy[] =
-    "the energy of the GPUs is not known: what this training costs is not learnt, its "
+    "the energy of the GPUs is not known: the score of this training is not learnt, its "
     "metric and time are; 'flyball doctor' says why";
 
 /* Answers by the target and by what was known before, when the log gives no answer. */

@@ -28,7 +28,7 @@ COLUMNS = ("gpu,dataset,policy,seed,recurrence,try,batch_size,power_limit_w,reac
            "epochs,accuracy,role").split(",")
 JOBS = ("digits", "digits-tuned")
 MEASURES = {"energy": "energy_j", "time": "time_s", "cost": "cost_j"}
-PEOPLE = {"energy": ("kJ", 1e-3), "time": ("s", 1), "cost": ("kJ", 1e-3), "accuracy": ("%", 1)}
+PEOPLE = {"energy": ("energy", " kJ", 1e-3), "time": ("time", " s", 1), "cost": ("score", "", 1), "accuracy": ("accuracy", " %", 1)}
 HELD_OUT, TRAINED, TARGET, MAX_EPOCHS = 360, 1437, 342, 120
 
 
@@ -224,8 +224,8 @@ def rounded(value, pattern):
 
 def figure_line(run, job, measure, span):
     count, theirs, ours, change, low, high, claimed = expected_figures(run, job)[measure, span]
-    unit, scale = PEOPLE[measure]
-    words = [f"{measure}, {span} {count}", "%.2f %s" % (theirs * scale, unit), "%.2f %s" % (ours * scale, unit),
+    word, unit, scale = PEOPLE[measure]
+    words = [f"{word}, {span} {count}", "%.2f%s" % (theirs * scale, unit), "%.2f%s" % (ours * scale, unit),
              rounded(change, "%+.1f") + " %", f"[{rounded(low, '%+.1f')}, {rounded(high, '%+.1f')}]"]
     return " ".join(words) + (" saved" if claimed == "yes" else "")
 
@@ -288,7 +288,7 @@ def test_six_lines_say_what_the_log_says():
 def test_every_line_says_what_is_real():
     for line in demo().text.split("\n\n", 1)[1].splitlines():
         if line and not line.startswith(("REAL  ", "EMUL  ", "BOTH  ")):
-            tap.equal(bool(re.match(r" {6}(Job |per recurrence|No saving of cost|Recompute: |The log: )", line)), True, line)
+            tap.equal(bool(re.match(r" {6}(Job |per recurrence|No saving of score|Recompute: |The log: )", line)), True, line)
 
 
 # -- What is claimed --

@@ -9,6 +9,7 @@ cli_job_pareto.py the frontier, cli_job_export.py what is taken along.
 import json
 import math
 import pathlib
+import re
 import statistics
 
 import tap
@@ -359,10 +360,11 @@ def test_two_kinds_of_hardware():
     tap.equal((BOX / "old" / "summary_power_old-gpu.csv").is_file(), True)
 
 
-def test_costs_are_told_in_plain_digits():
+def test_scores_are_told_in_plain_digits_without_a_unit():
     sentences = [event["body"]["why"] for event in log("digits") if event["kind"] == "proposed"]
     tap.equal([sentence for sentence in sentences if "e+" in sentence], [])
-    tap.equal(any(" J each" in sentence for sentence in sentences), True)
+    tap.equal([sentence for sentence in sentences if " J" in sentence or "cost" in sentence], [])
+    tap.equal(any(re.search(r" at a score of \d+ each", sentence) is not None for sentence in sentences), True)
 
 
 # -- Wishes --

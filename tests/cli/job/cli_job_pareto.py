@@ -32,7 +32,7 @@ def test_pareto():
     tap.equal(picture.tag, "{http://www.w3.org/2000/svg}svg")
     tap.contains(ElementTree.tostring(picture, encoding="unicode"), "from the job's own trials")
     text = good("pareto", "digits").stdout
-    tap.contains(text, "The choice of least cost (eta 0.5)")
+    tap.contains(text, "The choice of lowest score (eta 0.5)")
     tap.contains(text, "no trial of it has reached the target yet")
 
 

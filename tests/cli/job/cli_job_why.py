@@ -59,7 +59,7 @@ def test_why_of_a_model():
     picture = svg_texts.check(BOX / "believed.svg")
     words = ElementTree.tostring(picture, encoding="unicode")
     for said in (f"believed: what was believed before trial {trial}", f"chosen: batch {chosen['batch_size']}", "90 % of the belief", "50 %",
-                 "cost to the target (kJ)", "batch size"):
+                 "score to the target", "batch size"):
         tap.contains(words, said)
     tap.equal(len([tip for tip in re.findall("<[^>]*title>trial ([0-9]+), batch", words) if int(tip) < trial]) > 0, True)
     good("set", "believed", "--max-slowdown=10%", store=store)

@@ -263,7 +263,7 @@ def check_document(document, talk):
 
 
 def check_text(text):
-    for piece in ("Profile of a step on 1 x Emulated A100", "limit (W)", "\nleast energy: ", "\nleast cost (eta 0.5): ",
+    for piece in ("Profile of a step on 1 x Emulated A100", "limit (W)", "\nleast energy: ", "\nlowest score (eta 0.5): ",
                   "\nlowest limit within 5 % more time: ", "Measuring took ", "GPU 1: 400 W again"):
         tap.contains(text, piece)
     for piece in ("trained", "Not complete"):

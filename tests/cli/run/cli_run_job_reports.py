@@ -113,7 +113,7 @@ def test_start_up():
                 tap.equal((0.6 <= attempt["startup_time_s"] < attempt["time_s"], 0 < attempt["startup_energy_j"] < attempt["energy_j"]), (True, True), attempt)
                 tap.equal(attempt["end"] == "stopped" and attempt["epochs"] == 1, False, result.stderr)
                 if attempt["end"] == "stopped":
-                    tap.contains(attempt["cause"], "one more epoch would cost too much: ")
+                    tap.contains(attempt["cause"], "its score would be too high after one more epoch: ")
                     tap.contains(attempt["cause"], " each beside a start-up of ")
             tap.contains(result.stderr, ", start-up ")
         rows = job("history", "job")["rows"]

@@ -145,7 +145,7 @@ def check_document(said, gpu, bound, talk):
     tap.equal((first["mark"], abs(first["power_w"] * first["step_time_s"] / first["step_energy_j"] - 1) < 1e-6), ("valid", True))
     tap.equal([(gpu["end"], gpu["limit_before_w"]) for gpu in said["gpus"]], [("put back", 400.0)])
     tap.equal((said["max_slowdown"], "max_slowdown_unavailable" in said), (bound, False) if bound < math.inf else (None, True))
-    for piece in (f"tuning: {said['chosen_limit_w']:g} W for the least ", "searching took", f"GPU {gpu}: 400 W again"):
+    for piece in (f"tuning: {said['chosen_limit_w']:g} W for the {'lowest score' if said['objective'] == 'cost' else 'least'} ", "searching took", f"GPU {gpu}: 400 W again"):
         tap.contains(talk, piece)
     check_answer(said, talk)
 

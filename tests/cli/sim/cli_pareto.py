@@ -221,7 +221,7 @@ def test_picture_of_one_point():
                     if not line.startswith("squad") or ",32,adamw,300," in line)
     box = Sandbox(power=power)
     tap.equal(len(document(box, "--workload=squad", "--svg=out/p.svg")["rows"]), 1)
-    tap.contains("\n".join(texts(read_picture(box.out / "p.svg"))), "default, least cost (eta 0.5): batch 32, 300 W")
+    tap.contains("\n".join(texts(read_picture(box.out / "p.svg"))), "default, lowest score (eta 0.5): batch 32, 300 W")
 
 
 def test_picture_of_regret():

@@ -155,7 +155,7 @@ static void tell_answer(const struct job_answered *answered, bool stops, const s
         [JOB_STOP_NONE] = "train on",
         [JOB_STOP_TARGET] = "the target is reached",
         [JOB_STOP_EPOCHS] = "the target was not reached in max_epochs",
-        [JOB_STOP_COST] = "it has cost more than beta_knob allows",
+        [JOB_STOP_COST] = "its score is worse than beta_knob allows",
         [JOB_STOP_DEADLINE] = "another run has to be done by its time",
         [JOB_STOP_ENDED] = "it has ended before",
     };
