@@ -17,7 +17,7 @@ struct top {
     double read_unix_s;
 };
 
-enum { TOP_WHO_MAX = 160 };
+enum { TOP_WHO_MAX = 160, TOP_SENTENCE_MAX = 160 };
 
 /*
  * Asks the daemon, and groups and sorts what it says. After an error what was read before is kept. Begin
@@ -35,6 +35,9 @@ const char *top_who(const struct top_group *group, enum top_by by, char text[TOP
 
 /* Returns why that text of a row is not known, a clause. */
 const char *top_text_reason(const struct top_group *group, enum top_text text);
+
+/* The answer in a line: "3 GPUs, 512 W now, limits or clocks of 2 held by leases". */
+const char *top_sentence(const struct top *top, char text[TOP_SENTENCE_MAX]);
 
 extern const struct quantities top_quantities;
 

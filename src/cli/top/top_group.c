@@ -41,6 +41,7 @@ static const struct shape shape_figures = {SHAPE_OF(figures, figure_rows)};
 struct gpu {
     uint64_t index;
     const char *uuid, *name;
+    double leases;
     struct figures figures;
     bool has_figures;
 };
@@ -49,6 +50,7 @@ static const struct shape_field gpu_rows[] = {
     {SHAPE_AT(gpu, index), SHAPE_IS_U64(0, UINT32_MAX)},
     TEXT(gpu, uuid),
     TEXT(gpu, name),
+    REAL(gpu, leases),
     {SHAPE_AT(gpu, figures), SHAPE_IS_STRUCT(&shape_figures), SHAPE_IF(gpu, has_figures),
      .null = SHAPE_AS_MISSING},
 };
@@ -156,6 +158,7 @@ static int take_gpus(const struct gpus *from, struct arena *arena, struct top_an
         out_answer->gpus[i] = (struct top_gpu){.index = gpu->index,
                                                .uuid = gpu->uuid,
                                                .name = gpu->name,
+                                               .leases = gpu->leases,
                                                .power_w = figures->power_w,
                                                .power_limit_w = known_limit_w(figures),
                                                .temperature_c = figures->temperature_c,

@@ -25,6 +25,7 @@ struct top_gpu {
     uint64_t index;
     const char *uuid, *name;
     double power_w, power_limit_w, temperature_c, utilization_percent;
+    double leases; /* that hold knobs of it; NAN: an older daemon, which does not say */
 };
 
 /* Texts of a row, in the order of their columns. */

@@ -467,20 +467,45 @@ static const struct shape_field gpu_rows[] = {
 
 static const struct shape shape_gpu = {SHAPE_OF(top_gpu, gpu_rows)};
 
-static int put_summary(const struct top *top, struct fly_error *out_error)
+const char *top_sentence(const struct top *top, char text[TOP_SENTENCE_MAX])
 {
-    char text[TOP_WHO_MAX], power[AMOUNT_MAX];
+    const struct top_answer *answer = &top->answer;
+    char power[AMOUNT_MAX];
     double power_w = 0;
+    size_t held = 0, silent = 0, unsaid = 0;
+    int length;
 
-    for (size_t i = 0; i < top->answer.gpu_count; i++)
-        power_w += top->answer.gpus[i].power_w;
-    snprintf(text, sizeof text, "\n%zu GPU%s, %s", top->answer.gpu_count,
-             top->answer.gpu_count == 1 ? "" : "s",
-             isnan(power_w) ? "power not known of all" : amount_power(power_w, power));
-    if (top->groups.hidden > 0)
-        snprintf(text + strlen(text), sizeof text - strlen(text),
-                 "; %zu that ended left out, --all shows them", top->groups.hidden);
-    snprintf(text + strlen(text), sizeof text - strlen(text), "\n");
+    for (size_t i = 0; i < answer->gpu_count; i++) {
+        silent += isnan(answer->gpus[i].power_w);
+        power_w += isnan(answer->gpus[i].power_w) ? 0 : answer->gpus[i].power_w;
+        unsaid += isnan(answer->gpus[i].leases);
+        held += answer->gpus[i].leases > 0;
+    }
+    length =
+        snprintf(text, TOP_SENTENCE_MAX, "%zu GPU%s", answer->gpu_count, answer->gpu_count == 1 ? "" : "s");
+    if (answer->gpu_count == 0)
+        return text;
+    if (silent < answer->gpu_count)
+        length += snprintf(text + length, TOP_SENTENCE_MAX - (size_t)length, ", %s now",
+                           amount_power(power_w, power));
+    if (silent > 0)
+        length += snprintf(text + length, TOP_SENTENCE_MAX - (size_t)length, ", the power of %zu not known",
+                           silent);
+    if (unsaid > 0)
+        snprintf(text + length, TOP_SENTENCE_MAX - (size_t)length, ", whether limits are held not known");
+    else
+        snprintf(text + length, TOP_SENTENCE_MAX - (size_t)length, ", limits or clocks of %zu held by leases",
+                 held);
+    return text;
+}
+
+static int put_hidden(const struct top *top, struct fly_error *out_error)
+{
+    char text[TOP_SENTENCE_MAX];
+
+    if (top->groups.hidden == 0)
+        return 0;
+    snprintf(text, sizeof text, "\n%zu that ended left out, --all shows them\n", top->groups.hidden);
     return cli_emit_text(top->call, text, out_error);
 }
 
@@ -489,14 +514,18 @@ int top_put_table(const struct top *top, struct fly_error *out_error)
     struct meaning meanings[COLUMNS];
     bool people = cli_format(top->call) == TABLE_FORMAT_TABLE;
     struct table *table = make_table(top, people, meanings);
+    char sentence[TOP_SENTENCE_MAX], text[TOP_SENTENCE_MAX + 2];
     int code;
 
     table_member(table, "by", json_string(top_bys[top->wish.by]));
     table_member(table, "ended_left_out", json_integer((json_int_t)top->groups.hidden));
     table_member(table, "gpus", shape_tell_list(&shape_gpu, top->answer.gpus, top->answer.gpu_count));
-    code = cli_emit_table(top->call, table, out_error);
+    snprintf(text, sizeof text, "%s\n\n", top_sentence(top, sentence));
+    code = people ? cli_emit_text(top->call, text, out_error) : 0;
+    if (code == 0)
+        code = cli_emit_table(top->call, table, out_error);
     table_free(table);
-    return code == 0 && people ? put_summary(top, out_error) : code;
+    return code == 0 && people ? put_hidden(top, out_error) : code;
 }
 
 int top_put_lines(const struct top *top, bool heading, struct fly_error *out_error)

@@ -171,16 +171,18 @@ static void draw_gpu(const struct top_gpu *gpu, int line)
     attrset(A_NORMAL);
 }
 
-/* Draws the GPUs if that leaves most of the screen to the rows; returns the next line. */
+/* Draws the answer, and the GPUs if that leaves most of the screen to the rows; returns the next line. */
 static int draw_gpus(const struct top *top)
 {
     size_t count = top->answer.gpu_count;
+    char text[TOP_SENTENCE_MAX];
 
-    if (2 * count + ROWS_LEAST > (size_t)LINES)
-        return 1;
+    mvaddnstr(1, 0, top_sentence(top, text), COLS);
+    if (2 * count + ROWS_LEAST >= (size_t)LINES)
+        return 2;
     for (size_t i = 0; i < count; i++)
-        draw_gpu(&top->answer.gpus[i], 1 + (int)i);
-    return 1 + (int)count;
+        draw_gpu(&top->answer.gpus[i], 2 + (int)i);
+    return 2 + (int)count;
 }
 
 /* ---- the screen ---- */

@@ -133,30 +133,27 @@ static void put_certainty(struct buffer *text, const struct pareto_result *resul
         buffer_printf(text, "%s\n", saving_words_chance);
 }
 
-static void put_choice(struct buffer *text, const struct pareto_result *result)
+/* Continues the sentence on the choice: what it saves, or why that is not known. */
+static void put_gain(struct buffer *text, const struct pareto_result *result)
 {
     const struct fly_operating_point *chosen = &result->points->points[result->chosen], *today;
-    char objective[PARETO_TEXT_MAX];
     double lower;
 
-    pareto_objective_text(result, objective);
-    buffer_printf(text, "\nThe choice of %s", objective);
-    if (isfinite(result->objective.max_slowdown))
-        buffer_printf(text, " within %g times the default's time", result->objective.max_slowdown);
-    buffer_printf(text, ": batch %u at %g W.\n", chosen->batch_size, chosen->power_limit_w);
-    if (result->runs[0] != '\0')
-        buffer_printf(text, "The job runs %s, %s.\n", result->runs, result->runs_since);
-    if (!pareto_default_known(result) || pareto_lacks_default(result))
+    if (pareto_lacks_default(result))
         return;
-    today = pareto_default(result);
-    if (result->chosen == result->points->default_point) {
-        buffer_puts(text, "That is the default itself: these two knobs save nothing more.\n");
+    if (!pareto_default_known(result)) {
+        buffer_printf(text, "; what it saves is not known, since the default is not: %s",
+                      pareto_default_unknown(result));
         return;
     }
-    buffer_puts(text, "Against the default: ");
+    today = pareto_default(result);
+    if (result->chosen == result->points->default_point) {
+        buffer_puts(text, "; that is the default itself: these two knobs save nothing more");
+        return;
+    }
+    buffer_puts(text, "; against the default: ");
     if (!pareto_change_known(result)) {
         saving_words_unknown(text, result->savings);
-        buffer_puts(text, ".\n");
         return;
     }
     put_change(text, chosen->energy_j, today->energy_j, pareto_energy_saving(result, result->chosen),
@@ -164,8 +161,27 @@ static void put_choice(struct buffer *text, const struct pareto_result *result)
     buffer_puts(text, ", ");
     put_change(text, chosen->time_s, today->time_s, pareto_time_saving(result, result->chosen), "time");
     lower = 1.0 - pareto_cost(result, chosen) / pareto_cost(result, today);
-    buffer_printf(text, ", a score %.1f %% %s.\n", 100.0 * fabs(lower), lower < 0.0 ? "higher" : "lower");
-    put_certainty(text, result);
+    buffer_printf(text, ", a score %.1f %% %s", 100.0 * fabs(lower), lower < 0.0 ? "higher" : "lower");
+}
+
+/* The answer: which choice, and what it saves. */
+static void put_choice(struct buffer *text, const struct pareto_result *result)
+{
+    const struct fly_operating_point *chosen = &result->points->points[result->chosen];
+    char objective[PARETO_TEXT_MAX];
+
+    pareto_objective_text(result, objective);
+    buffer_printf(text, "The choice of %s", objective);
+    if (isfinite(result->objective.max_slowdown))
+        buffer_printf(text, " within %g times the default's time", result->objective.max_slowdown);
+    buffer_printf(text, ": batch %u at %g W", chosen->batch_size, chosen->power_limit_w);
+    put_gain(text, result);
+    buffer_puts(text, ".\n");
+    if (result->runs[0] != '\0')
+        buffer_printf(text, "The job runs %s, %s.\n", result->runs, result->runs_since);
+    if (!pareto_lacks_default(result) && pareto_change_known(result) &&
+        result->chosen != result->points->default_point)
+        put_certainty(text, result);
 }
 
 static void put_default(struct buffer *text, const struct pareto_result *result)
@@ -201,10 +217,11 @@ static void put_heading(struct buffer *text, const struct pareto_result *result)
 {
     size_t on_frontier = 0;
 
+    put_choice(text, result);
     for (size_t i = 0; i < result->points->count; i++)
         on_frontier += result->points->on_frontier[i];
     buffer_printf(text,
-                  "%s on %s: %zu choice%s of batch size and power limit, %zu of them on the energy-time "
+                  "\n%s on %s: %zu choice%s of batch size and power limit, %zu of them on the energy-time "
                   "frontier.\nExpected time and energy to the target, and the change against the "
                   "default; score for eta %g.\n\n",
                   result->workload->job.name, result->workload->gpu, result->points->count,
@@ -226,7 +243,7 @@ static int emit_text(const struct cli_call *call, void (*put)(struct buffer *, c
 
 static void put_tail(struct buffer *text, const struct pareto_result *result)
 {
-    put_choice(text, result);
+    buffer_puts(text, "\n");
     put_default(text, result);
     put_left_out(text, result);
     buffer_printf(text, "From %s %s: %s.\n", result->source->from, result->source->place,

@@ -32,7 +32,9 @@ def test_pareto():
     tap.equal(picture.tag, "{http://www.w3.org/2000/svg}svg")
     tap.contains(ElementTree.tostring(picture, encoding="unicode"), "from the job's own trials")
     text = good("pareto", "digits").stdout
-    tap.contains(text, "The choice of lowest score (eta 0.5)")
+    tap.equal(text.startswith("The choice of lowest score (eta 0.5): batch "), True, text)
+    for form in ("json", "csv"):
+        tap.equal("The choice of" in good("pareto", "nightly", f"--format={form}", store=QUIET).stdout, False)
     tap.contains(text, "no trial of it has reached the target yet")
 
 
@@ -64,7 +66,7 @@ def test_pareto_and_show_say_the_same():
     fill(BOX / "few.sqlite", "few", 25)
     tap.contains(good("show", "-v", "few", store=BOX / "few.sqlite").stdout, f"Saving: {doubt}")
     text = good("pareto", "few", store=BOX / "few.sqlite").stdout
-    tap.contains(text, f"Against the default: {doubt}.")
+    tap.contains(text, f"; against the default: {doubt}.\n")
     tap.equal(" less energy" in text, False, text)
     found = document("pareto", "few", "--all", store=BOX / "few.sqlite")
     for row in found["rows"]:
@@ -168,7 +170,7 @@ def test_a_job_without_a_default():
     good("import", "bare", "bare.jsonl")
     text = good("pareto", "bare", "--svg=bare.svg").stdout
     tap.contains(text, "Nothing is compared with a default, since the job has none.")
-    tap.equal(("Against the default:" in text, "Default: batch" in text), (False, False), text)
+    tap.equal(("against the default" in text.splitlines()[0], "Default: batch" in text), (False, False), text)
     tap.equal("default" in (BOX / "bare.svg").read_text(), False, "the picture has no default")
     tap.contains(good("show", "-v", "bare").stdout, "Saving: unknown; the job has no default to compare with.")
     good("delete", "bare", "--yes")

@@ -65,10 +65,11 @@ def test_processes():
         found = document()
     tap.equal(table.returncode, 0, table.stderr)
     lines = table.stdout.splitlines()
-    tap.equal(lines[1].split()[:9], ["python3", "0", "4711", "ada", "resnet50", "12", "-", "[1]", "-"])
+    tap.equal(lines[:2], ["2 GPUs, 210 W now, the power of 1 not known, whether limits are held not known", ""])
+    tap.equal(lines[3].split()[:9], ["python3", "0", "4711", "ada", "resnet50", "12", "-", "[1]", "-"])
     tap.contains(table.stdout, "train?[2J")
     tap.contains(table.stdout, "[1] it has none, or flyballd does not know it")
-    tap.contains(table.stdout, "2 GPUs, power not known of all; 2 that ended left out, --all shows them")
+    tap.equal(lines[-2:], ["", "2 that ended left out, --all shows them"])
     tap.equal((found["schema"], found["by"], found["ended_left_out"]), ("flyball.top/1", "process", 2))
     tap.equal([(gpu["power_w"], gpu["power_limit_w"]) for gpu in found["gpus"]], [(210.0, 300.0), (None, None)])
     tap.equal([(each["kind"], each["pid"], each["power_w"]) for each in found["rows"]],
@@ -77,6 +78,20 @@ def test_processes():
     last = found["rows"][-1]
     tap.equal((last["power_w_unavailable"], last["user"], last["memory_bytes"]), ("not known apart from others'", None, None))
     tap.equal(found["rows"][2]["pid_unavailable"], "the row is of no process")
+
+
+def test_the_first_line_is_the_answer():
+    cases = [([], "0 GPUs"), ([(210.0, 0)], "1 GPU, 210 W now, limits or clocks of 0 held by leases"),
+             ([(210.0, 2), (302.0, 0), (None, 1)], "3 GPUs, 512 W now, the power of 1 not known, limits or clocks of 2 held by leases"),
+             ([(None, 0)], "1 GPU, the power of 1 not known, limits or clocks of 0 held by leases"),
+             ([(210.0, 2), (302.0, None)], "2 GPUs, 512 W now, whether limits are held not known")]
+    for gpus, sentence in cases:
+        with daemon() as made:
+            made.gpus = [{**(standin_usage.gpu(number, power) if power is not None else standin_usage.gpu(number, answers=False)),
+                          **({"leases": leases} if leases is not None else {})} for number, (power, leases) in enumerate(gpus)]
+            table, programs = top("--once").stdout, [top("--once", "--format", form).stdout for form in ("json", "csv")]
+        tap.equal(table.splitlines()[0], sentence)
+        tap.equal([sentence in text for text in programs], [False, False])
 
 
 def test_other_keys():
@@ -179,15 +194,16 @@ def test_as_tmux_shows_it():
         try:
             lines = capture("python3", "q quits").splitlines()
             tap.contains(lines[0], "flyball top: by process, most power first, every 0.1 s")
-            tap.contains(lines[1], "GPU 0  210 W of 300 W, 97 %, 55 C  Made-up GPU")
-            tap.contains(lines[2], "GPU 1  power -")
-            tap.equal(lines[3].split(), "who GPU power energy +/- PID user GPU time memory job, pod".split())
-            tap.equal(lines[4].split()[:4], ["python3", "0", "200", "W"])
-            tap.contains(lines[4], "resnet50")
+            tap.contains(lines[1], "2 GPUs, 210 W now, the power of 1 not known")
+            tap.contains(lines[2], "GPU 0  210 W of 300 W, 97 %, 55 C  Made-up GPU")
+            tap.contains(lines[3], "GPU 1  power -")
+            tap.equal(lines[4].split(), "who GPU power energy +/- PID user GPU time memory job, pod".split())
+            tap.equal(lines[5].split()[:4], ["python3", "0", "200", "W"])
+            tap.contains(lines[5], "resnet50")
             tap.contains("".join(lines), "(unobserved)")
             tap.contains("".join(lines), "train?[2J")
             control("resize-window", "-x", "50", "-y", "14")
-            tap.equal(capture("who                      GPU       power\n").splitlines()[4].split()[0], "python3")
+            tap.equal(capture("who                      GPU       power\n").splitlines()[5].split()[0], "python3")
             control("resize-window", "-x", "50", "-y", "5")
             capture("more; enlarge the window")
             control("resize-window", "-x", "140", "-y", "14")

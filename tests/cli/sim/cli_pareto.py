@@ -130,7 +130,8 @@ def test_csv_has_the_numbers_of_json():
 
 def test_table_says_what_is_saved():
     text = pareto(Sandbox(), "--workload=cifar100", "--max-slowdown=3%", "--objective=energy").stdout
-    for words in ("The choice of least energy within 1.03 times the default's time: batch ", "Against the default: ",
+    tap.equal([text.startswith("The choice of "), "less energy" in text.splitlines()[0]], [True, True], text)
+    for words in ("The choice of least energy within 1.03 times the default's time: batch ", "; against the default: ",
                   "Left out: batch 128, since the power file has no row of it.", "one measurement", "Default: batch 64"):
         tap.contains(text, words)
 
@@ -151,6 +152,7 @@ def test_batch_sizes_that_never_reach_are_no_points():
     tap.equal((found["default"]["time_s"], found["rows"][0]["time_change_percent"]), (None, None))
     tap.contains(found["rows"][0]["time_change_percent_unavailable"], "default")
     text = pareto(unreached_default(), "--workload=squad").stdout
+    tap.contains(text.splitlines()[0], "; what it saves is not known, since the default is not: none of its recorded runs")
     tap.contains(text, "whose time and energy are not known: none of its recorded runs reaches the target")
     tap.equal("inf" in text or "nan" in text, False, text)
 
