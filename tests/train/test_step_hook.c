@@ -143,6 +143,8 @@ static void test_what_is_said(void **state)
         {{"saw tensorflow", "saw python"}, 0, 0, "uses TensorFlow"},
         {{"saw torch", "saw jax"}, 0, 0, "no optimizer of torch.optim"},
         {{"saw torch"}, 0, 0, "'for batch in tuner.steps(loader):'"},
+        {{"saw torch", "counts SGD"}, 0, 0, "saw steps of SGD, which wait until every optimizer"},
+        {{"saw torch", "counts SGD"}, 0, 0, "'for batch in tuner.steps(loader):'"},
         {{"saw torch", "counts SGD"}, 7, 7, "saw the steps of SGD"},
         {{"saw torch", "counts SGD", "counts Adam"}, 7, 7, "saw the steps of Adam"},
         {{"saw torch", "counts SGD"}, 7, 0, ""},

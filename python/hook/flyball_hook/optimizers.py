@@ -67,12 +67,11 @@ class Steps:
             flyball_hook.fail(error)
 
     def _tell(self, steps):
-        if steps == 0:
-            return
-        if self.told_name != self.name:
+        if self.told_name != self.name and (steps > 0 or not self.told_name):
             self.told_name = self.name
             self.lines.note("counts " + self.name)
-        self.lines.tell("", steps)
+        if steps > 0:
+            self.lines.tell("", steps)
 
     def end(self):
         """Tells what was held back, as the program ends. Raises nothing."""

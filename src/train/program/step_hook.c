@@ -24,6 +24,9 @@ static const char tensorflow[] =
 static const char jax[] = "the program uses JAX, which has no optimizer step that the hook could see";
 static const char torch[] =
     "the program imported PyTorch, and no optimizer of torch.optim made a step that the hook could see";
+static const char held[] =
+    "which wait until every optimizer of the program has stepped, over 256 steps of the others or a minute, "
+    "and the program ended before that and without Python's exit handlers, or goes on";
 static const char *const reasons[] = {
     [STEP_HOOK_SAW_NOTHING] = nothing,       [STEP_HOOK_SAW_PYTHON] = python, [STEP_HOOK_SAW_RAY] = ray,
     [STEP_HOOK_SAW_TENSORFLOW] = tensorflow, [STEP_HOOK_SAW_JAX] = jax,       [STEP_HOOK_SAW_TORCH] = torch,
@@ -74,6 +77,9 @@ const char *step_hook_sentence(const struct step_hook *hook, uint64_t steps,
     else if (hook->failure[0] != '\0')
         snprintf(text, STEP_HOOK_SENTENCE_MAX, "the hook in the program's Python failed: %s%s%s",
                  hook->failure, steps == 0 ? "; " : "", steps == 0 ? two_lines : "");
+    else if (steps == 0 && hook->counts[0] != '\0')
+        snprintf(text, STEP_HOOK_SENTENCE_MAX, "the hook in the program's Python saw steps of %s, %s; %s",
+                 hook->counts, held, two_lines);
     else if (steps == 0)
         snprintf(text, STEP_HOOK_SENTENCE_MAX, "%s; %s", reasons[hook->saw], two_lines);
     else

@@ -11,7 +11,8 @@
  * have the word `hook` behind their sender. A line that says nothing else is a step.
  *
  *     saw torch                         a module was imported; `saw python`: a Python started with the hook
- *     counts SGD                        from here on, the steps are those of this optimizer
+ *     counts SGD                        from here on, the steps are those of this optimizer; before the first
+ *                                       step it is one that was seen, and waits for other optimizers
  *     failed TypeError: ... at line 7 of optimizers.py
  *
  * Pure functions. Start with all zeros.
