@@ -86,8 +86,15 @@ int run_tune_read(const struct cli_call *call, struct run_tune *out_tune, struct
 
     out_tune->wanted = cli_flag(call, "tune");
     for (size_t i = 0; !out_tune->wanted && i < sizeof options / sizeof options[0]; i++) {
-        if (cli_source(call, options[i].name) == CLI_OPTION && !(recurs && options[i].of_jobs))
-            return cli_usage(call, out_error, "--%s is about --tune, which is not given", options[i].name);
+        if (cli_source(call, options[i].name) != CLI_OPTION || (recurs && options[i].of_jobs))
+            continue;
+        if (strcmp(options[i].name, "no-hook") == 0 && !cli_flag(call, "no-hook"))
+            return cli_usage(
+                call, out_error,
+                "--hook finds steps for --tune and --job, and neither is given: add --tune, which "
+                "says what a step takes and chooses a power limit by it; 'flyball profile' measures "
+                "a step at every limit");
+        return cli_usage(call, out_error, "--%s is about --tune, which is not given", options[i].name);
     }
     out_tune->objective.kind = run_tune_objective(call);
     out_tune->profile_file = cli_text(call, "profile");
