@@ -4,9 +4,14 @@
 usage: python_compat_utils.py FLYBALL SOURCE_ROOT
 """
 
+import http.server
 import os
+import pathlib
+import re
+import socket
+import sys
+import threading
 import time
-import urllib.request
 import warnings
 
 import tap
@@ -143,26 +148,62 @@ def test_limits_of_a_replay():
             del found
 
 
-def test_place():
-    class Answer:
-        said = b'{"loc": "42.2776,-83.7409"}'
+class Place(http.server.BaseHTTPRequestHandler):
+    """Stands in for ipinfo.io: `said` is sent at once, and then nothing, or a byte now and then for ever."""
 
-        def __enter__(self):
-            return self
+    said, goes_on, asked = b"", threading.Event(), 0
 
-        def __exit__(self, *_):
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        Place.asked += 1
+        self.send_response(200)
+        if not Place.goes_on.is_set():
+            self.send_header("Content-Length", str(len(Place.said)))
+        self.end_headers()
+        try:
+            self.wfile.write(Place.said)
+            while Place.goes_on.is_set():
+                self.wfile.write(b" ")
+                time.sleep(0.01)
+        except OSError:
             pass
 
-        def read(self, *_):
-            return self.said
 
-    original, urllib.request.urlopen = urllib.request.urlopen, lambda *_, **__: Answer()
+def test_place():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Place)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    before, proxies = (lat_lon._SERVICE, lat_lon._TIMEOUT_S), os.environ.pop("http_proxy", None)
+    lat_lon._SERVICE = f"http://127.0.0.1:{server.server_address[1]}/json"
     try:
-        tap.equal(lat_lon.get_ip_lat_long(), (42.2776, -83.7409))
-        Answer.said = b'{"bogon": true}'
-        raised(ValueError, lat_lon.get_ip_lat_long)
+        tap.equal(Place.asked, 0)
+        Place.said = b'{"loc": "42.2776,-83.7409"}'
+        tap.equal((lat_lon.get_ip_lat_long(), Place.asked), ((42.2776, -83.7409), 1))
+        for said in (b'{"bogon": true}', b"<html>", b"", b'{"loc": 7}', b"[1]", b'{"loc": "1,2,3"}', b"\xff"):
+            Place.said = said
+            tap.contains(str(raised(ValueError, lat_lon.get_ip_lat_long)), "does not know this place")
+        lat_lon._TIMEOUT_S = 0.3
+        Place.goes_on.set()
+        tap.contains(str(raised(OSError, lat_lon.get_ip_lat_long)), "did not say where this machine is: ")
+        Place.goes_on.clear()
     finally:
-        urllib.request.urlopen = original
+        server.shutdown()
+        server.server_close()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        lat_lon._SERVICE = f"http://127.0.0.1:{silent.getsockname()[1]}/json"
+        tap.contains(str(raised(OSError, lat_lon.get_ip_lat_long)), "did not say where this machine is: ")
+    tap.contains(str(raised(OSError, lat_lon.get_ip_lat_long)), "give latitude and longitude yourself")
+    (lat_lon._SERVICE, lat_lon._TIMEOUT_S) = before
+    if proxies is not None:
+        os.environ["http_proxy"] = proxies
+
+
+def test_nobody_asks_unless_called():
+    """No other file of the package names the function or the service."""
+    package = pathlib.Path(sys.argv[2]) / "python" / "flyball"
+    named = {path.name for path in package.rglob("*.py") if re.search("get_ip_lat_long|lat_lon|ipinfo", path.read_text())}
+    tap.equal(named, {"lat_lon.py"})
 
 
 tap.main(globals())
