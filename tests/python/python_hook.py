@@ -342,6 +342,8 @@ def test_the_report():
     for script, interpreter, more, counted, said in (
         (TRAIN, (), {}, 12, "saw the steps of SGD"),
         ("import torch", (), {}, 0, "no optimizer of torch.optim made a step"),
+        ("import os, torch\na, b = torch.optim.SGD(), torch.optim.SGD()\nfor _ in range(4): a.step()\nos._exit(0)\n", (), {}, 0,
+         "saw steps of SGD, which wait until every optimizer of the program has stepped"),
         ("", (), {}, 0, "imported neither PyTorch nor another framework"),
         ("import jax", (), {"PYTHONPATH": str(HOME / "jaxes")}, 0, "the program uses JAX"),
         ("import sys; sys.path[0] = sys.argv[1]\n" + TRAIN, ("-E",), {}, 0, "-I, -E or -S"),
@@ -366,6 +368,9 @@ def test_left_out():
     done, tune = flyball("import os, sys\nassert os.environ['PYTHONPATH'].endswith('/python/hook'), os.environ['PYTHONPATH']\nassert '' not in sys.path[1:]", PYTHONPATH="")
     done = tap.run([str(FLYBALL), "run", "--no-hook", *NO_GPU, "--", "true"], env=CLEAN, cwd=HOME)
     tap.equal((done.returncode, "--no-hook is about --tune" in done.stderr), (64, True), done.stderr)
+    for option in ("--hook", "--no-hook=no"):
+        done = tap.run([str(FLYBALL), "run", option, *NO_GPU, "--", "true"], env=CLEAN, cwd=HOME)
+        tap.equal((done.returncode, "--hook finds steps for --tune and --job, and neither is given: add --tune" in done.stderr), (64, True), done.stderr)
     done = tap.run([str(FLYBALL), "run", *NO_GPU, "--", sys.executable, "-c", "import os; print(os.environ.get('PYTHONPATH'))"], env=CLEAN, cwd=HOME)
     tap.equal(done.stdout, "None\n", "a plain run has no hook")
 
