@@ -8,6 +8,7 @@
 #include "base/text/iso_time.h"
 #include "cli/carbon/carbon_view.h"
 #include "cli/kit/picture.h"
+#include "cli/options/output_path.h"
 #include "model/units.h"
 
 enum { VIEW_MEMORY_MAX = 256 << 20, STATEMENT_MEMORY_MAX = 512 << 20 };
@@ -85,8 +86,12 @@ int carbon_plot(const struct carbon_view *view, const char *path, struct fly_err
     const struct grid_kind *kind = &view->answer.actual.kind;
     char from[ISO_TIME_TEXT_MAX] = "now", to[ISO_TIME_TEXT_MAX] = "now";
     struct picture_row *lines[GRID_UNKNOWN];
+    char name[OUTPUT_PATH_MAX];
     struct drawing drawing;
+    int code = output_path_expand(path, name, out_error);
 
+    if (code < 0)
+        return code;
     if (view->count > 0) {
         iso_time_format(view->rows[0].start_s, from);
         iso_time_format(view->rows[view->count - 1].end_s, to);
@@ -96,7 +101,7 @@ int carbon_plot(const struct carbon_view *view, const char *path, struct fly_err
     for (size_t i = 0; i < view->count; i++)
         add_period(&drawing, lines, &view->rows[i], i + 1 < view->count ? &view->rows[i + 1] : NULL);
     return picture_save(
-        &drawing.picture, path,
+        &drawing.picture, name,
         picture_text(&drawing.picture, "Carbon intensity of %.80s, signal %s, scope %s", view->source,
                      grid_signal_name(kind->signal), grid_scope_name(kind->scope)),
         picture_text(&drawing.picture, "%zu periods from %s to %s; what is not known is left out.",
@@ -192,8 +197,12 @@ int statement_plot(const struct carbon_statement *statement, const struct energy
     const char *currency = price != NULL && price->currency[0] != '\0' ? price->currency : "money";
     char from[ISO_TIME_TEXT_MAX];
     struct picture_row *limit;
+    char name[OUTPUT_PATH_MAX];
     struct drawing drawing;
+    int code = output_path_expand(path, name, out_error);
 
+    if (code < 0)
+        return code;
     iso_time_format(statement->periods[0].start_s, from);
     begin(&drawing, STATEMENT_MEMORY_MAX, statement->periods[0].start_s, from);
     if (statement->kinds[CARBON_INTENSITY] != NULL)
@@ -213,5 +222,5 @@ int statement_plot(const struct carbon_statement *statement, const struct energy
     if (price != NULL)
         add_amounts(&drawing, statement, offsetof(struct statement_period, amount[CARBON_PRICE]), 1.0,
                     picture_text(&drawing.picture, "cost of each period (%s)", currency), SVG_PURPLE);
-    return picture_save(&drawing.picture, path, title, describe(&drawing, statement, from), out_error);
+    return picture_save(&drawing.picture, name, title, describe(&drawing, statement, from), out_error);
 }

@@ -4,6 +4,7 @@
 
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/options/output_path.h"
 #include "cli/options/store_option.h"
 #include "store/store_backup.h"
 #include "store/store_copy.h"
@@ -13,13 +14,14 @@ static const struct cli_option options[] = {OPTION_STORE};
 static int job_backup_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct store_copied copied;
-    const char *path;
+    char path[OUTPUT_PATH_MAX];
     int code;
 
     if (cli_operand_count(call) == 0)
         return cli_usage(call, out_error, "no file was named to hold the copy");
-    path = cli_operand(call, 0);
-    code = store_back_up(cli_text(call, "store"), path, &copied, out_error);
+    code = output_path_expand(cli_operand(call, 0), path, out_error);
+    if (code == 0)
+        code = store_back_up(cli_text(call, "store"), path, &copied, out_error);
     if (code == 0)
         cli_note(call, "'%s' holds %" PRIu64 " job%s with %" PRIu64 " event%s", path, copied.jobs,
                  copied.jobs == 1 ? "" : "s", copied.events, copied.events == 1 ? "" : "s");

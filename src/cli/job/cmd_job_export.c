@@ -17,6 +17,7 @@
 #include "base/number.h"
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
+#include "cli/options/output_path.h"
 #include "cli/options/store_option.h"
 #include "job/core/definition.h"
 #include "job/core/policy_choice.h"
@@ -82,7 +83,7 @@ static int export_lines(const struct cli_call *call, const char *name, struct fl
 
     if (code != 0)
         return code;
-    code = atomic_file_open(path, &file, out_error);
+    code = output_path_open(path, &file, out_error);
     if (code == 0) {
         code = job_export(&jobs, name, write_lines, file.stream, out_error);
         code = job_unknown_explain(&jobs, name, code, out_error);

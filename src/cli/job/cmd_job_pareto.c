@@ -7,6 +7,7 @@
 #include "cli/job/job_commands.h"
 #include "cli/job/job_pareto.h"
 #include "cli/job/job_view.h"
+#include "cli/options/output_path.h"
 #include "cli/options/store_option.h"
 #include "cli/views/pareto_view.h"
 #include "job/past/savings.h"
@@ -63,7 +64,7 @@ static int emit(const struct cli_call *call, struct pareto_result *result, bool 
         cli_note(call, "the default was not measured, so that the bound on the slowdown is left out");
     tell_runs(result, history, machine);
     if (cli_set(call, "svg")) {
-        code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
+        code = output_path_open(cli_text(call, "svg"), &file, out_error);
         if (code == 0)
             code = pareto_plot_commit(result, &file, out_error);
     }

@@ -12,6 +12,7 @@
 #include "cli/job/job_view.h"
 #include "cli/job/why_plot.h"
 #include "cli/kit/amount.h"
+#include "cli/options/output_path.h"
 #include "cli/options/store_option.h"
 #include "job/core/decision_numbers.h"
 #include "job/core/trial_past.h"
@@ -379,7 +380,7 @@ static int draw(const struct cli_call *call, const struct jobs *jobs, const stru
     arena_init(&arena, HISTORY_MAX);
     code = job_history_read(jobs, why->job, &arena, &history, out_error);
     if (code == 0)
-        code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
+        code = output_path_open(cli_text(call, "svg"), &file, out_error);
     if (code == 0)
         code = why_plot_commit(&plot, &file, out_error);
     arena_deinit(&arena);

@@ -8,6 +8,7 @@
 #include "cli/machine/machine_commands.h"
 #include "cli/machine/selftest_cli.h"
 #include "cli/options/open_devices.h"
+#include "cli/options/output_path.h"
 #include "cli/program/child.h"
 
 /* Time after a load begins, until averaging readings have forgotten what was before. */
@@ -110,10 +111,13 @@ static int measure(struct selftest *test, struct fly_error *out_error)
 static int emit_report(const struct selftest *test, struct fly_error *out_error)
 {
     const struct cli_call *call = test->call;
+    char path[OUTPUT_PATH_MAX];
     int code = 0;
 
     if (cli_set(call, "output"))
-        code = table_save_json(selftest_report_json(test), cli_text(call, "output"), out_error);
+        code = output_path_expand(cli_text(call, "output"), path, out_error);
+    if (code == 0 && cli_set(call, "output"))
+        code = table_save_json(selftest_report_json(test), path, out_error);
     if (code < 0)
         return code;
     switch (cli_format(call)) {
@@ -148,6 +152,7 @@ static int test_devices(struct selftest *test, struct fly_error *out_error)
 static int selftest_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct selftest *test = calloc(1, sizeof *test);
+    char path[OUTPUT_PATH_MAX];
     int code;
 
     if (test == NULL)
@@ -155,7 +160,9 @@ static int selftest_run(const struct cli_call *call, struct fly_error *out_error
     test->call = call;
     test->duration_s = cli_real(call, "duration");
     test->poll_s = poll_s;
-    code = cli_open_devices(call, GPUS_ALL, &test->devices, NULL, out_error);
+    code = cli_set(call, "output") ? output_path_expand(cli_text(call, "output"), path, out_error) : 0;
+    if (code == 0)
+        code = cli_open_devices(call, GPUS_ALL, &test->devices, NULL, out_error);
     if (code == 0) {
         code = test_devices(test, out_error);
         device_list_close(&test->devices);

@@ -74,6 +74,14 @@ int output_path_expand(const char *pattern, char out_path[OUTPUT_PATH_MAX], stru
     return 0;
 }
 
+int output_path_open(const char *pattern, struct atomic_file *out_file, struct fly_error *out_error)
+{
+    char path[OUTPUT_PATH_MAX];
+    int code = output_path_expand(pattern, path, out_error);
+
+    return code == 0 ? atomic_file_open(path, out_file, out_error) : code;
+}
+
 /* ---- one writer ---- */
 
 static const char *base_of(const char *path)

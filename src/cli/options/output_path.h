@@ -4,11 +4,12 @@
 
 #include <flyball/error.h>
 
+#include "base/file/atomic_file.h"
 #include "cli/frame/call.h"
 
 /*
- * The file that a process of many writes: its name has the process's own numbers in it, and no
- * two live processes have the same.
+ * The files that options name to be written: such a name may have the process's own numbers in it. Of a
+ * process of many, no two live ones have the same.
  *
  *     static struct output_path output;
  *
@@ -37,6 +38,9 @@ struct output_path {
  * FLY_EUSAGE for any other sign, and for a path of OUTPUT_PATH_MAX bytes or more.
  */
 int output_path_expand(const char *pattern, char out_path[OUTPUT_PATH_MAX], struct fly_error *out_error);
+
+/* Opens a file under such a name. */
+int output_path_open(const char *pattern, struct atomic_file *out_file, struct fly_error *out_error);
 
 /*
  * Keeps other processes from the path until the release. If another one has it already, `path` becomes

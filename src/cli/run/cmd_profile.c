@@ -13,6 +13,7 @@
 #include "cli/measure/run_result.h"
 #include "cli/options/knob_options.h"
 #include "cli/options/open_devices.h"
+#include "cli/options/output_path.h"
 #include "cli/program/child.h"
 #include "cli/run/profile_result.h"
 #include "cli/run/run_commands.h"
@@ -105,11 +106,14 @@ static int fork_program(struct child *child, char *const *words, struct fly_erro
 static int check_files(const struct cli_call *call, struct fly_error *out_error)
 {
     static const char *const names[] = {"output", "svg"};
+    char path[OUTPUT_PATH_MAX];
     int code = 0;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0] && code == 0; i++) {
         if (cli_set(call, names[i]))
-            code = run_output_check(cli_text(call, names[i]), out_error);
+            code = output_path_expand(cli_text(call, names[i]), path, out_error);
+        if (code == 0 && cli_set(call, names[i]))
+            code = run_output_check(path, out_error);
     }
     return code;
 }
@@ -117,13 +121,16 @@ static int check_files(const struct cli_call *call, struct fly_error *out_error)
 static int save(const struct cli_call *call, const struct profile_result *result, struct fly_error *out_error)
 {
     const char *directory = cli_text(call, "profile-directory");
-    char path[PROFILE_PATH_MAX];
+    char path[PROFILE_PATH_MAX], output[OUTPUT_PATH_MAX];
     int code = 0;
 
     if (result->valid == 0)
         return 0;
-    if (cli_set(call, "output"))
-        code = profile_result_save(result, cli_text(call, "output"), out_error);
+    if (cli_set(call, "output")) {
+        code = output_path_expand(cli_text(call, "output"), output, out_error);
+        if (code == 0)
+            code = profile_result_save(result, output, out_error);
+    }
     if (code == 0 && directory != NULL)
         code = profile_result_save_in(result, directory, path, out_error);
     if (code == 0 && directory != NULL)
@@ -138,7 +145,7 @@ static int draw(const struct cli_call *call, const struct profile_result *result
 
     if (!cli_set(call, "svg") || result->valid == 0)
         return 0;
-    code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
+    code = output_path_open(cli_text(call, "svg"), &file, out_error);
     return code == 0 ? profile_plot_commit(result, &file, out_error) : code;
 }
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/file/atomic_file.h"
 #include "base/number.h"
 #include "base/text/iso_time.h"
+#include "cli/options/output_path.h"
 #include "shapes/shape_told.h"
 #include "sim/statistics.h"
 
@@ -366,7 +366,7 @@ static void write_number(FILE *stream, double value)
 int carbon_report_write(const struct carbon_result *result, const char *path, struct fly_error *out_error)
 {
     struct atomic_file file;
-    int code = atomic_file_open(path, &file, out_error);
+    int code = output_path_open(path, &file, out_error);
 
     if (code < 0)
         return code;

@@ -7,6 +7,7 @@
 #include "base/math/order.h"
 #include "base/text/number_list.h"
 #include "cli/frame/call.h"
+#include "cli/options/output_path.h"
 #include "cli/options/small_options.h"
 #include "cli/sim/compare_report.h"
 #include "cli/sim/plugin_crash.h"
@@ -350,7 +351,7 @@ static int show(struct sim_compare *sim, const struct cli_call *call, const stru
     int code = 0;
 
     if (cli_set(call, "svg")) {
-        code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
+        code = output_path_open(cli_text(call, "svg"), &file, out_error);
         if (code == 0)
             code = compare_plot_commit(&sim->plot, &file, out_error);
     }

@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "cli/frame/call.h"
+#include "cli/options/output_path.h"
 #include "cli/options/small_options.h"
 #include "cli/sim/plugin_crash.h"
 #include "cli/sim/sim_commands.h"
@@ -402,7 +403,7 @@ static int simulate(struct sim_job *sim, const struct cli_call *call, struct fly
     int code = 0;
 
     if (cli_set(call, "plot"))
-        code = atomic_file_open(cli_text(call, "plot"), &sim->plot, out_error);
+        code = output_path_open(cli_text(call, "plot"), &sim->plot, out_error);
     if (code == 0)
         code = sim_run_begin(&sim->run, call, try_header,
                              (uint64_t)plan.workload_count * plan.policy_count * plan.seed_count, out_error);

@@ -2,6 +2,7 @@
 /* `flyball sim make-groups`: makes up groups of overlapping submissions, for tests of scale. */
 #include "base/file/atomic_file.h"
 #include "cli/frame/call.h"
+#include "cli/options/output_path.h"
 #include "cli/sim/sim_commands.h"
 #include "sim/world/job_description.h"
 #include "sim/world/made_groups.h"
@@ -46,19 +47,22 @@ static int make_groups_run(const struct cli_call *call, struct fly_error *out_er
                                .submissions = (uint64_t)cli_integer(call, "submissions"),
                                .seed = (uint32_t)cli_integer(call, "seed")};
     struct atomic_file file;
+    char path[OUTPUT_PATH_MAX];
     int code;
 
     for (size_t i = 0; i < known_job_count && i < DATASETS_MAX; i++)
         known[i] = known_jobs[i].dataset;
     if (cli_operand_count(call) == 0)
         return cli_usage(call, out_error, "no file given; name the one that the groups are to be written to");
-    code = atomic_file_open(cli_operand(call, 0), &file, out_error);
+    code = output_path_expand(cli_operand(call, 0), path, out_error);
+    if (code == 0)
+        code = atomic_file_open(path, &file, out_error);
     if (code < 0)
         return code;
     made_groups_write(file.stream, &made);
     code = atomic_file_commit(&file, out_error);
     if (code == 0)
-        cli_note(call, "made-up groups in %s; nothing in them was measured", cli_operand(call, 0));
+        cli_note(call, "made-up groups in %s; nothing in them was measured", path);
     return code;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "cli/options/output_path.h"
 #include "cli/options/small_options.h"
 #include "cli/sim/sim_commands.h"
 #include "cli/sim/sim_options.h"
@@ -82,7 +83,7 @@ static int show(const struct cli_call *call, const struct pareto_result *result,
     int code = 0;
 
     if (cli_set(call, "svg")) {
-        code = atomic_file_open(cli_text(call, "svg"), &file, out_error);
+        code = output_path_open(cli_text(call, "svg"), &file, out_error);
         if (code == 0)
             code = pareto_plot_commit(result, &file, out_error);
     }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options/output_path.h"
 #include "cli/sim/sim_options.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@ int sim_run_begin(struct sim_run *run, const struct cli_call *call, const char *
 
     *run = (struct sim_run){.has_tries = cli_set(call, "tries")};
     if (run->has_tries)
-        code = atomic_file_open(cli_text(call, "tries"), &run->tries, out_error);
+        code = output_path_open(cli_text(call, "tries"), &run->tries, out_error);
     if (code < 0)
         return code;
     if (run->has_tries)

@@ -170,15 +170,15 @@ def test_faults_leave_no_zero():
 
 
 def test_forms_of_the_output():
-    result = flyball("--load", "none", "--output", "report.json", machine="gpus=2")
+    result = flyball("--load", "none", "--output", "report-%t.json", machine="gpus=2")
     tap.equal(result.returncode, 0, result.stderr)
     for piece in ("GPU 1", "energy counter", "median (us)", "idle", "loaded", "integral (J)", "as expected",
                   "(emulated)"):
         tap.contains(result.stdout, piece)
-    document = json.loads((HOME / "report.json").read_text())
+    document = json.loads((HOME / "report-0.json").read_text())
     tap.equal((document["schema"], len(document["devices"])), ("flyball.selftest/1", 2))
     for name in (rf"\b{re.escape(os.uname().nodename)}\b", "GPU-f1eba11", r":00\.0"):
-        if re.search(name, (HOME / "report.json").read_text()):
+        if re.search(name, (HOME / "report-0.json").read_text()):
             raise AssertionError(f"the report names {name}")
     result = flyball("--load", "none", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(result.stdout)))

@@ -205,11 +205,11 @@ def test_differences_within_their_uncertainty_are_no_choice():
 
 def test_whole_profile():
     """In every form, on a GPU each; what is saved is reused, by file and by directory, and the picture is one."""
-    saved, picture, directory = HOME / "profile.json", HOME / "profile.svg", HOME / "profiles"
+    saved, picture, directory = HOME / "profile-0.json", HOME / "profile-0.svg", HOME / "profiles"
     directory.mkdir()
     key = ["--job", "net", "--batch-size", "256"]
     forms = (
-        ["--format", "json", "--output", saved, "--svg", picture, "--profile-directory", directory, *key, "--eta", "0.7", "--max-slowdown",
+        ["--format", "json", "--output", HOME / "profile-%t.json", "--svg", HOME / "profile-%t.svg", "--profile-directory", directory, *key, "--eta", "0.7", "--max-slowdown",
          "10%"],
         ["--max-slowdown", "1.05x"],
         ["--format", "csv"],

@@ -67,9 +67,28 @@ def test_signs_of_names():
         (directory / f"p{process.pid}.json").unlink()
 
 
+def test_other_commands_name_their_files_alike():
+    directory, environment = fresh("others"), {**CLEAN, **slurm(3, 8)}
+    store = ["--store", "jobs.sqlite"]
+    sim = ["--traces", "trace", "--jobs", "trace/jobs.ini", "--gpu", "made-up", "--workload", "made-up"]
+    for words, name in (
+        (["sim", "make-trace", "trace"], "trace"),
+        (["sim", "make-groups", "groups-%t.csv"], "groups-3.csv"),
+        (["sim", "pareto", *sim, "--svg", "choices-%j.svg"], "choices-4711.svg"),
+        (["sim", "job", *sim, "--recurrences", "2", "--tries", "tries-%h.csv", "--plot", "regret-%t.svg"], "tries-n17.csv"),
+        (["run", *NOTHING, "--job", "one", *store, "--max-epochs", "1", "--", "true"], "jobs.sqlite"),
+        (["job", "export", "one", *store, "--output", "log-%t.jsonl"], "log-3.jsonl"),
+        (["job", "backup", *store, "store-%t.sqlite"], "store-3.sqlite"),
+    ):
+        result = tap.run([FLYBALL, *words], env=environment, cwd=directory)
+        tap.equal((result.returncode, (directory / name).exists()), (0, True), f"{words}: {result.stderr}")
+    tap.equal((directory / "regret-3.svg").exists(), True)
+
+
 def test_unknown_signs_are_refused():
     for options in (["run", "--output", "run-%n.json", "--", "echo", "ran"], ["run", "--csv", "%n.csv", "--", "echo", "ran"],
-                    ["record", "rec-%n.jsonl"]):
+                    ["record", "rec-%n.jsonl"], ["selftest", "--output", "self-%n.json"], ["sim", "make-groups", "groups-%n.csv"],
+                    ["job", "backup", "store-%n.sqlite"]):
         result = tap.run([FLYBALL, *options], env=CLEAN, cwd=HOME)
         tap.equal((result.returncode, result.stdout), (64, ""), options)
         tap.contains(result.stderr, f"'{[word for word in options if '%n' in word][0]}': '%n' means nothing in a file's name: %t is the rank")
