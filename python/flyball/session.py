@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import weakref
 from collections.abc import Mapping
@@ -13,7 +14,6 @@ from flyball._flyball import StateError, UsageError, _Session
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # these take longer to import than all the rest
     import datetime
-    import os
     from collections.abc import Generator, Iterable, Iterator
     from types import TracebackType
     from typing import Any, Literal, TypeVar, Union
@@ -177,6 +177,7 @@ class Session(_Session):
     warmup_steps, profile_steps, energy_tolerance   of the power profile; 0: 10, 40, 0.04
     carbon          a dict of the members of fly_carbon_options, as {'source': 'gb:national'}
     give_back_s     s without a step after which the limit is put back until the next one; 0: never; None: as of a Tuner
+    quiet           no line on stderr at the end, which is the `summary`; FLYBALL_QUIET=1 does the same
 
     Ranks: each has a session over its own `gpus`, and makes the same calls. None: as torch.distributed says, if it
     has begun.
@@ -243,6 +244,7 @@ class Session(_Session):
         all_reduce: AllReduce | None = None,
         replicas: int | None = None,
         give_back_s: float | None = None,
+        quiet: bool = False,
     ) -> None:
         self.job = job
         self.metric = metric
@@ -255,6 +257,8 @@ class Session(_Session):
         gpus = _joined(gpus)
         if world_size is None and rank is None and all_reduce is None:
             rank, world_size, all_reduce = _place()
+        # The process that says the summary; 0: none does.
+        self._speaker = 0 if quiet or rank or os.environ.get("FLYBALL_QUIET") == "1" else os.getpid()
         self._loader: int | None = None
         members = {
             "job_name": job,
@@ -467,6 +471,35 @@ class Session(_Session):
     def _need_open(self) -> None:
         if self.closed:
             raise StateError("the session is closed; make another one")
+
+    @property
+    def summary(self) -> str:
+        """What came of the newest try, in a sentence; rank 0 says it on stderr when the session is closed."""
+        from flyball import notebook
+
+        status = self.status
+        limit = "" if status.limit_w is None else f" at {status.limit_w:g} W"
+        said = f"job '{self.job}': batch size {status.batch_size}{limit}, "
+        if status.epoch == 0:
+            said += "and no epoch ended"
+        else:
+            said += f"{status.epoch} epoch{'' if status.epoch == 1 else 's'}: {notebook.quantity(status.time_s, 's')}, "
+            said += "energy not known" if status.energy_j is None else notebook.quantity(status.energy_j, "J")
+        if status.answer == "reached":
+            said += "; the target was reached"
+        elif status.answer == "stop":
+            said += "; all epochs are done" if status.epoch >= self._max_epochs else "; the job ended it"
+        return said + (f"; the job's log is not used: {status.text}" if status.text else "")
+
+    def close(self, end: _End = "finished", /) -> None:
+        """Ends the session: 'finished', 'crashed' or 'interrupted'. Says the summary, unless it is to be quiet."""
+        speaks = not self.closed and self._speaker == os.getpid()
+        super().close(end)
+        if speaks and sys.stderr is not None and not self.status.disabled:
+            try:
+                print(f"flyball: {self.summary}", file=sys.stderr)
+            except (OSError, ValueError):  # nobody listens any more
+                pass
 
     def __enter__(self) -> Session:
         self._need_open()

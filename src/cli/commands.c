@@ -154,7 +154,7 @@ static const struct cli_variable variables[] = {
                             "/run/flyball, or /tmp/flyball-knobs, unless set."},
     {"FLYBALL_PYTHON_HOOK",
      "Directory of the start-up hook for Python, where it is neither beside the program nor installed."},
-    {"FLYBALL_QUIET", "Set to 1, a Tuner in Python writes no line on stderr when it ends."},
+    {"FLYBALL_QUIET", "Set to 1, a Tuner or a Session in Python writes no line on stderr when it ends."},
     {"FLYBALL_RUN_ID",
      "A name of the run that stays when it is requeued; the scheduler's job and step unless set."},
     {"FLYBALL_SEED", "Set by 'flyball run --job' for what it runs: a number for its own luck."},

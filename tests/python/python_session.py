@@ -4,11 +4,14 @@
 usage: python_session.py FLYBALL SOURCE_ROOT
 """
 
+import contextlib
 import gc
+import io
 import logging
 import os
 import pathlib
 import pickle
+import re
 import sys
 import threading
 import weakref
@@ -47,6 +50,34 @@ def test_trains_to_the_target():
         tap.equal((training.closed, training.batch_size, training.status.answer, training.exit_status), (True, 64, "reached", 0))
         told(ends, [(1, "reached")])
         told(lambda: [body["steps"] for _, body in events("epoch")], [5, 5])
+
+
+def test_the_last_line():
+    """One on stderr, with what came of it; none where it is unwanted, of another rank, or a second time."""
+    def said(ends=lambda training: training.close(), epochs=2, **options):
+        with contextlib.redirect_stderr(io.StringIO()) as talk:
+            training = session(f"last-{next(names)}", **options)
+            for epoch in training.epochs(max=epochs or None):
+                if epochs == 0:
+                    break
+                training.report(0.95 if epoch == 1 else 0.1)
+            ends(training)
+            training.close()
+        return training, talk.getvalue()
+
+    with log_and_machine():
+        training, talk = said()
+        tap.equal(talk, f"flyball: {training.summary}\n")
+        tap.equal(re.sub(r"[\d.]+ [km]?[sJ]\b", "N", talk), f"flyball: job '{training.job}': batch size 64 at {training.status.limit_w:g} W, 2 epochs: N, N; the target was reached\n"
+                  if training.status.limit_w is not None else f"flyball: job '{training.job}': batch size 64, 2 epochs: N, N; the target was reached\n")
+        tap.contains(said(epochs=1)[1], ", 1 epoch: ")
+        tap.equal(said(epochs=0)[1].endswith(", and no epoch ended\n"), True)
+        tap.equal((said(quiet=True)[1], said(world_size=1, rank=0)[1].count("\n")), ("", 1))
+        os.environ["FLYBALL_QUIET"] = "1"
+        try:
+            tap.equal(said()[1], "")
+        finally:
+            del os.environ["FLYBALL_QUIET"]
 
 
 def test_ends_of_a_training():

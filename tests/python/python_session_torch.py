@@ -89,7 +89,7 @@ def test_workers_of_a_loader():
     """They are forked, and nothing is counted twice."""
     with log_and_machine():
         done = run(WORKERS)
-        tap.equal((done.returncode, done.stdout, done.stderr), (0, "2 0.1\n", ""))
+        tap.equal((done.returncode, done.stdout, done.stderr.count("flyball: job "), done.stderr.count("\n")), (0, "2 0.1\n", 1, 1), done.stderr)
         told(lambda: [body["steps"] for _, body in events("epoch")], [4, 4])
         told(ends, [(1, "reached")])
 
@@ -105,7 +105,7 @@ def test_memory():
 def test_a_batch_size_that_the_program_lowers():
     with log_and_machine():
         done = run(LOWERED)
-        tap.equal((done.returncode, done.stderr), (0, ""))
+        tap.equal((done.returncode, done.stderr.count("flyball: job "), done.stderr.count("\n")), (0, 1, 1), done.stderr)
         told(ends, [(1, "out_of_memory")])
 
 
