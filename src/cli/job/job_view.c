@@ -11,6 +11,7 @@
 #include "cli/options/store_option.h"
 #include "job/past/history.h"
 #include "job/remote/spool.h"
+#include "sim/open/pareto_result.h"
 
 enum { HISTORY_BYTES = 1 << 30, GIB_SHIFT = 30 };
 
@@ -147,12 +148,7 @@ char *job_view_hardware(const struct fly_job_hardware *machine, char text[JOB_HA
 
 char *job_view_objective(const struct fly_objective *objective, char text[JOB_HARDWARE_TEXT_MAX])
 {
-    static const char *const kinds[] = {
-        [FLY_OBJECTIVE_ENERGY] = "least energy", [FLY_OBJECTIVE_TIME] = "least time",
-        [FLY_OBJECTIVE_COST] = "lowest score",   [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest power limit",
-        [FLY_OBJECTIVE_CARBON] = "least carbon", [FLY_OBJECTIVE_MONEY] = "least money",
-    };
-    int length = snprintf(text, JOB_HARDWARE_TEXT_MAX, "%s", kinds[objective->kind]);
+    int length = snprintf(text, JOB_HARDWARE_TEXT_MAX, "%s", pareto_best_name(objective->kind));
 
     if (objective->kind == FLY_OBJECTIVE_COST)
         length +=

@@ -161,7 +161,10 @@ static void put_gain(struct buffer *text, const struct pareto_result *result)
     buffer_puts(text, ", ");
     put_change(text, chosen->time_s, today->time_s, pareto_time_saving(result, result->chosen), "time");
     lower = 1.0 - pareto_cost(result, chosen) / pareto_cost(result, today);
-    buffer_printf(text, ", a score %.1f %% %s", 100.0 * fabs(lower), lower < 0.0 ? "higher" : "lower");
+    if (isfinite(lower))
+        buffer_printf(text, ", a score %.1f %% %s", 100.0 * fabs(lower), lower < 0.0 ? "higher" : "lower");
+    else
+        buffer_puts(text, ", score out of the range of numbers");
 }
 
 /* The answer: which choice, and what it saves. */

@@ -24,14 +24,23 @@ bool pareto_change_known(const struct pareto_result *result)
     return pareto_default_known(result) && (result->savings == NULL || result->savings->known);
 }
 
+const char *pareto_best_name(enum fly_objective_kind kind)
+{
+    static const char *const names[] = {
+        [FLY_OBJECTIVE_ENERGY] = "least energy", [FLY_OBJECTIVE_TIME] = "least time",
+        [FLY_OBJECTIVE_COST] = "lowest score",   [FLY_OBJECTIVE_LOWEST_LIMIT] = "lowest power limit",
+        [FLY_OBJECTIVE_CARBON] = "least carbon", [FLY_OBJECTIVE_MONEY] = "least money",
+    };
+
+    return names[kind];
+}
+
 void pareto_objective_text(const struct pareto_result *result, char *text)
 {
+    int length = snprintf(text, PARETO_TEXT_MAX, "%s", pareto_best_name(result->objective.kind));
+
     if (result->objective.kind == FLY_OBJECTIVE_COST)
-        snprintf(text, PARETO_TEXT_MAX, "lowest score (eta %g)", result->objective.eta);
-    else if (result->objective.kind == FLY_OBJECTIVE_LOWEST_LIMIT)
-        snprintf(text, PARETO_TEXT_MAX, "lowest power limit");
-    else
-        snprintf(text, PARETO_TEXT_MAX, "least %s", pareto_objective_name(result));
+        snprintf(text + length, PARETO_TEXT_MAX - (size_t)length, " (eta %g)", result->objective.eta);
 }
 
 const struct fly_operating_point *pareto_default(const struct pareto_result *result)

@@ -75,6 +75,9 @@ double pareto_cost(const struct pareto_result *result, const struct fly_operatin
 /* "energy", "lowest-limit". */
 const char *pareto_objective_name(const struct pareto_result *result);
 
+/* "lowest score", of what is best by such an objective. */
+const char *pareto_best_name(enum fly_objective_kind kind);
+
 /* "lowest score (eta 0.5)"; `text` holds PARETO_TEXT_MAX bytes. */
 enum { PARETO_TEXT_MAX = 128 };
 void pareto_objective_text(const struct pareto_result *result, char *text);

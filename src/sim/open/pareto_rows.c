@@ -147,8 +147,7 @@ static void add_mark(struct table *table, const struct pareto_result *result, si
     bool is_default = i == result->points->default_point, is_chosen = i == result->chosen;
     char mark[MARK_MAX];
 
-    snprintf(mark, sizeof mark, "%s%s%s", is_chosen ? "least " : "",
-             is_chosen ? pareto_objective_name(result) : "",
+    snprintf(mark, sizeof mark, "%s%s", is_chosen ? pareto_best_name(result->objective.kind) : "",
              is_default ? is_chosen ? ", default" : "default" : "");
     if (!result->points->on_frontier[i])
         snprintf(mark, sizeof mark, "%s",

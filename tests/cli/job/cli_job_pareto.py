@@ -33,6 +33,7 @@ def test_pareto():
     tap.contains(ElementTree.tostring(picture, encoding="unicode"), "from the job's own trials")
     text = good("pareto", "digits").stdout
     tap.equal(text.startswith("The choice of lowest score (eta 0.5): batch "), True, text)
+    tap.equal([len(re.findall(r"  lowest score(, default)?$", text, re.M)), "cost" in text], [1, False], text)
     for form in ("json", "csv"):
         tap.equal("The choice of" in good("pareto", "nightly", f"--format={form}", store=QUIET).stdout, False)
     tap.contains(text, "no trial of it has reached the target yet")
