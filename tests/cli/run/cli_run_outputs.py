@@ -68,15 +68,15 @@ def test_signs_of_names():
 
 
 def test_other_commands_name_their_files_alike():
-    directory, environment = fresh("others"), {**CLEAN, **slurm(3, 8)}
+    directory, environment = fresh("commands"), {**CLEAN, **slurm(3, 8)}
     store = ["--store", "jobs.sqlite"]
+    tap.run([os.path.join(os.environ["FLYBALL_TEST_BUILD"], "job_client"), directory / "jobs.sqlite", "one", "2"])
     sim = ["--traces", "trace", "--jobs", "trace/jobs.ini", "--gpu", "made-up", "--workload", "made-up"]
     for words, name in (
         (["sim", "make-trace", "trace"], "trace"),
         (["sim", "make-groups", "groups-%t.csv"], "groups-3.csv"),
         (["sim", "pareto", *sim, "--svg", "choices-%j.svg"], "choices-4711.svg"),
         (["sim", "job", *sim, "--recurrences", "2", "--tries", "tries-%h.csv", "--plot", "regret-%t.svg"], "tries-n17.csv"),
-        (["run", *NOTHING, "--job", "one", *store, "--max-epochs", "1", "--", "true"], "jobs.sqlite"),
         (["job", "export", "one", *store, "--output", "log-%t.jsonl"], "log-3.jsonl"),
         (["job", "backup", *store, "store-%t.sqlite"], "store-3.sqlite"),
     ):
