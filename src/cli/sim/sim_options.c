@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/options/output_path.h"
 #include "cli/sim/sim_options.h"
 
 #include <math.h>
@@ -8,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "cli/options/output_path.h"
 #include "cli/options/small_options.h"
 #include "cli/sim/plugin_crash.h"
 #include "sim/crew.h"
