@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/measure/run_result.h"
 
+#include <math.h>
+
 #include "base/error.h"
 #include "cli/options/open_devices.h"
 #include "meter/meter.h"
@@ -38,4 +40,93 @@ void metered_devices_close(struct metered_devices *devices)
     if (devices->opened)
         device_list_close(&devices->list);
     devices->opened = false;
+}
+
+/* A weighted mean over what is known. */
+struct mean {
+    double sum;
+    double weight;
+};
+
+static void mean_add(struct mean *mean, double value, double weight)
+{
+    if (!isfinite(value) || !isfinite(weight))
+        return;
+    mean->sum += value * weight;
+    mean->weight += weight;
+}
+
+static double mean_of(const struct mean *mean)
+{
+    return mean->weight > 0 ? mean->sum / mean->weight : NAN;
+}
+
+static void add_device(const struct device_info *info, const struct fly_device_energy *energy, bool counted,
+                       struct run_totals *totals)
+{
+    if (!counted) {
+        totals->elsewhere++;
+    } else if (!isfinite(energy->energy_j)) {
+        totals->unavailable++;
+        totals->least_energy_j += isfinite(energy->least_energy_j) ? energy->least_energy_j : 0.0;
+    } else {
+        totals->devices++;
+        totals->emulated += info->emulated;
+        totals->estimated += info->estimated;
+        totals->energy_j += energy->energy_j;
+        if (isfinite(energy->uncertainty_j))
+            totals->uncertainty_j += energy->uncertainty_j;
+        else
+            totals->without_bound++;
+    }
+}
+
+void run_totals(const struct run_result *result, struct run_totals *out_totals)
+{
+    struct mean idle = {0}, idle_energy = {0}, capped = {0}, heat = {0}, brake = {0};
+    struct run_totals totals = {0};
+
+    for (size_t i = 0; result->fault == NULL && i < result->list->count; i++) {
+        const struct fly_device_energy *energy = &result->measured.devices[i];
+
+        add_device(&result->list->devices[i].info, energy, result->claims->devices[i].counted, &totals);
+        if (result->list->devices[i].info.kind != DEVICE_GPU)
+            continue;
+        mean_add(&idle, energy->idle_share, energy->time_s);
+        mean_add(&idle_energy, energy->idle_energy_share, energy->energy_j);
+        mean_add(&capped, energy->capped_share, energy->time_s);
+        mean_add(&heat, energy->heat_share, energy->time_s);
+        mean_add(&brake, energy->brake_share, energy->time_s);
+    }
+    totals.idle_share = mean_of(&idle);
+    totals.idle_energy_share = mean_of(&idle_energy);
+    totals.capped_share = mean_of(&capped);
+    totals.heat_share = mean_of(&heat);
+    totals.brake_share = mean_of(&brake);
+    *out_totals = totals;
+}
+
+/* Returns whether some device of a kind has a figure, counted here or elsewhere. */
+static bool kind_has_figure(const struct run_result *result, enum device_kind kind)
+{
+    for (size_t i = 0; result->fault == NULL && i < result->list->count; i++) {
+        if (result->list->devices[i].info.kind == kind && isfinite(result->measured.devices[i].energy_j))
+            return true;
+    }
+    return false;
+}
+
+size_t run_not_included(const struct run_result *result, const char *texts[NOT_INCLUDED_MAX])
+{
+    static const char *const kinds[] = {[DEVICE_GPU] = "GPUs", [DEVICE_CPU] = "CPUs", [DEVICE_DRAM] = "DRAM"};
+    size_t count = 0;
+
+    for (enum device_kind kind = 0; kind < DEVICE_KIND_COUNT; kind++) {
+        if (!kind_has_figure(result, kind))
+            texts[count++] = kinds[kind];
+    }
+    texts[count++] = "fans";
+    texts[count++] = "power supply losses";
+    texts[count++] = "network and storage";
+    return count;
 }

@@ -26,47 +26,33 @@ static const double connect_s = 2, answer_s = 10;
         SHAPE_AT(type, member), SHAPE_IS_TEXT(PATH_BYTES), .need = SHAPE_OPTIONAL, .null = SHAPE_OR_NULL \
     }
 
-/* The figures of a GPU that does not answer are null, or not there. */
-struct figures {
-    double power_w, power_limit_w, power_limit_enforced_w, temperature_c, utilization_percent;
-};
-
 static const struct shape_field figure_rows[] = {
-    REAL(figures, power_w),       REAL(figures, power_limit_w),       REAL(figures, power_limit_enforced_w),
-    REAL(figures, temperature_c), REAL(figures, utilization_percent),
+    REAL(top_figures, power_w),
+    REAL(top_figures, power_limit_w),
+    REAL(top_figures, power_limit_enforced_w),
+    REAL(top_figures, temperature_c),
+    REAL(top_figures, utilization_percent),
 };
 
-static const struct shape shape_figures = {SHAPE_OF(figures, figure_rows)};
-
-struct gpu {
-    uint64_t index;
-    const char *uuid, *name;
-    double leases;
-    struct figures figures;
-    bool has_figures;
-};
+static const struct shape shape_figures = {SHAPE_OF(top_figures, figure_rows)};
 
 static const struct shape_field gpu_rows[] = {
-    {SHAPE_AT(gpu, index), SHAPE_IS_U64(0, UINT32_MAX)},
-    TEXT(gpu, uuid),
-    TEXT(gpu, name),
-    REAL(gpu, leases),
-    {SHAPE_AT(gpu, figures), SHAPE_IS_STRUCT(&shape_figures), SHAPE_IF(gpu, has_figures),
+    {SHAPE_AT(top_gpu, index), SHAPE_IS_U64(0, UINT32_MAX)},
+    TEXT(top_gpu, uuid),
+    TEXT(top_gpu, name),
+    REAL(top_gpu, leases),
+    {SHAPE_AT(top_gpu, figures), SHAPE_IS_STRUCT(&shape_figures), SHAPE_IF(top_gpu, has_figures),
      .null = SHAPE_AS_MISSING},
 };
 
-static const struct shape shape_gpu = {SHAPE_OF(gpu, gpu_rows)};
-
-struct gpus {
-    size_t count;
-    struct gpu *gpus;
-};
+static const struct shape shape_gpu = {SHAPE_OF(top_gpu, gpu_rows)};
 
 static const struct shape_field gpus_rows[] = {
-    {SHAPE_AT(gpus, gpus), SHAPE_IS_STRUCTS(&shape_gpu, TOP_GPUS_MAX, gpus, count)},
+    {SHAPE_AT(top_answer, gpus), SHAPE_IS_STRUCTS(&shape_gpu, TOP_GPUS_MAX, top_answer, gpu_count)},
 };
 
-static const struct shape shape_gpus = {SHAPE_OF(gpus, gpus_rows)};
+static const struct shape shape_gpus = {SHAPE_OF(top_answer, gpus_rows)};
+
 static const char *const kinds[] = {"process", "idle", "shared", "unobserved"};
 
 _Static_assert(sizeof kinds / sizeof kinds[0] == TOP_KINDS, "a word for each kind");
@@ -94,16 +80,11 @@ static const struct shape_field usage_rows[] = {
 
 static const struct shape shape_usage_row = {SHAPE_OF(top_usage, usage_rows)};
 
-struct usage {
-    size_t count;
-    struct top_usage *rows;
-};
-
 static const struct shape_field usages_rows[] = {
-    {SHAPE_AT(usage, rows), SHAPE_IS_STRUCTS(&shape_usage_row, TOP_ROWS_MAX, usage, count)},
+    {SHAPE_AT(top_answer, rows), SHAPE_IS_STRUCTS(&shape_usage_row, TOP_ROWS_MAX, top_answer, row_count)},
 };
 
-static const struct shape shape_usage = {SHAPE_OF(usage, usages_rows)};
+static const struct shape shape_usage = {SHAPE_OF(top_answer, usages_rows)};
 
 /* What the daemon says in place of an answer. */
 struct trouble {
@@ -137,52 +118,26 @@ static int read_answer(const struct shape *shape, const char *what, const char *
                                  fault.text);
 }
 
-static double known_limit_w(const struct figures *figures)
-{
-    return !isnan(figures->power_limit_enforced_w) ? figures->power_limit_enforced_w : figures->power_limit_w;
-}
-
-static int take_gpus(const struct gpus *from, struct arena *arena, struct top_answer *out_answer,
-                     struct fly_error *out_error)
-{
-    static const struct figures unknown = {NAN, NAN, NAN, NAN, NAN};
-
-    out_answer->gpus = arena_alloc(arena, from->count + 1, sizeof out_answer->gpus[0]);
-    if (out_answer->gpus == NULL)
-        return error_no_memory(out_error);
-    out_answer->gpu_count = from->count;
-    for (size_t i = 0; i < from->count; i++) {
-        const struct gpu *gpu = &from->gpus[i];
-        const struct figures *figures = gpu->has_figures ? &gpu->figures : &unknown;
-
-        out_answer->gpus[i] = (struct top_gpu){.index = gpu->index,
-                                               .uuid = gpu->uuid,
-                                               .name = gpu->name,
-                                               .leases = gpu->leases,
-                                               .power_w = figures->power_w,
-                                               .power_limit_w = known_limit_w(figures),
-                                               .temperature_c = figures->temperature_c,
-                                               .utilization_percent = figures->utilization_percent};
-    }
-    return 0;
-}
-
 int top_answer_read(const char *gpus, size_t gpus_length, const char *usage, size_t usage_length,
                     struct arena *arena, struct top_answer *out_answer, struct fly_error *out_error)
 {
-    struct top_answer answer = {.gpu_count = 0};
-    struct gpus machine = {.count = 0};
-    struct usage rows = {.count = 0};
-    int code = read_answer(&shape_gpus, "/v1/gpus", gpus, gpus_length, arena, &machine, out_error);
+    struct top_answer answer = {.gpu_count = 0}, rows = {.row_count = 0};
+    int code = read_answer(&shape_gpus, "/v1/gpus", gpus, gpus_length, arena, &answer, out_error);
 
     if (code == 0)
         code = read_answer(&shape_usage, "/v1/usage", usage, usage_length, arena, &rows, out_error);
-    if (code == 0)
-        code = take_gpus(&machine, arena, &answer, out_error);
     if (code < 0)
         return code;
+    for (size_t i = 0; i < answer.gpu_count; i++) {
+        struct top_gpu *gpu = &answer.gpus[i];
+
+        if (!gpu->has_figures)
+            gpu->figures = (struct top_figures){NAN, NAN, NAN, NAN, NAN};
+        if (!isnan(gpu->figures.power_limit_enforced_w))
+            gpu->figures.power_limit_w = gpu->figures.power_limit_enforced_w;
+    }
     answer.rows = rows.rows;
-    answer.row_count = rows.count;
+    answer.row_count = rows.row_count;
     *out_answer = answer;
     return 0;
 }

@@ -21,11 +21,17 @@
  */
 enum { TOP_ANSWER_BYTES = 64 << 20, TOP_ROWS_MAX = 1 << 16, TOP_GPUS_MAX = 128 };
 
+/* The figures of a GPU that does not answer are all unknown. */
+struct top_figures {
+    double power_w, power_limit_w, power_limit_enforced_w, temperature_c, utilization_percent;
+};
+
 struct top_gpu {
     uint64_t index;
     const char *uuid, *name;
-    double power_w, power_limit_w, temperature_c, utilization_percent;
-    double leases; /* that hold knobs of it; NAN: an older daemon, which does not say */
+    double leases;              /* that hold knobs of it; NAN: an older daemon, which does not say */
+    struct top_figures figures; /* power_limit_w is what is enforced, where that is known */
+    bool has_figures;
 };
 
 /* Texts of a row, in the order of their columns. */

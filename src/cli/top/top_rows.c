@@ -446,9 +446,9 @@ static struct table *make_table(const struct top *top, bool people, struct meani
 
 /* ---- output ---- */
 
-#define KNOWN(member)                                                                \
-    {                                                                                \
-        SHAPE_AT(top_gpu, member), SHAPE_IS_NUMBER(SHAPE_ANY), .null = SHAPE_UNKNOWN \
+#define KNOWN(member)                                                                                    \
+    {                                                                                                    \
+        SHAPE_AT_AS(#member, top_gpu, figures.member), SHAPE_IS_NUMBER(SHAPE_ANY), .null = SHAPE_UNKNOWN \
     }
 #define TEXT(member)                                                                                   \
     {                                                                                                  \
@@ -476,8 +476,8 @@ const char *top_sentence(const struct top *top, char text[TOP_SENTENCE_MAX])
     int length;
 
     for (size_t i = 0; i < answer->gpu_count; i++) {
-        silent += isnan(answer->gpus[i].power_w);
-        power_w += isnan(answer->gpus[i].power_w) ? 0 : answer->gpus[i].power_w;
+        silent += isnan(answer->gpus[i].figures.power_w);
+        power_w += isnan(answer->gpus[i].figures.power_w) ? 0 : answer->gpus[i].figures.power_w;
         unsaid += isnan(answer->gpus[i].leases);
         held += answer->gpus[i].leases > 0;
     }

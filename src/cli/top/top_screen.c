@@ -157,12 +157,12 @@ static void draw_gpu(const struct top_gpu *gpu, int line)
     char text[TEXT_BYTES];
 
     snprintf(text, sizeof text, "GPU %llu  ", (unsigned long long)gpu->index);
-    if (isnan(gpu->power_w))
+    if (isnan(gpu->figures.power_w))
         snprintf(text + strlen(text), sizeof text - strlen(text), "power -");
-    add_amount(text, gpu->power_w, "%.0f W");
-    add_amount(text, gpu->power_limit_w, " of %.0f W");
-    add_amount(text, gpu->utilization_percent, ", %.0f %%");
-    add_amount(text, gpu->temperature_c, ", %.0f C");
+    add_amount(text, gpu->figures.power_w, "%.0f W");
+    add_amount(text, gpu->figures.power_limit_w, " of %.0f W");
+    add_amount(text, gpu->figures.utilization_percent, ", %.0f %%");
+    add_amount(text, gpu->figures.temperature_c, ", %.0f C");
     if (gpu->name != NULL)
         snprintf(text + strlen(text), sizeof text - strlen(text), "  %.100s", gpu->name);
     harmless_make_ascii(text);
