@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "cli/frame/help.h"
-#include "cli/frame/help_parts.h"
 #include "cli/frame/value.h"
 #include "cli/kit/mdoc.h"
 #include "http/process_metrics.h"

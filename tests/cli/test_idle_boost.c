@@ -2,7 +2,7 @@
 /* Which drivers let a program run without the idle boost. */
 #include "test.h"
 
-#include "cli/measure/idle_boost.h"
+#include "cli/measure/run_result.h"
 
 static void test_versions(void **state)
 {

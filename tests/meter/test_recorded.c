@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/report/report_period.h"
+#include "cli/report/report_rows.h"
 #include "meter/tally/recorded.h"
 
 /* Begins at 1970-01-01T00:16:40.25Z, which is 1000.25 s. */

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "cli/frame/help.h"
-#include "cli/frame/help_parts.h"
 #include "cli/frame/settings.h"
 #include "cli/kit/mdoc.h"
 

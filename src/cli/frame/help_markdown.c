@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "cli/frame/help.h"
-#include "cli/frame/help_parts.h"
 #include "cli/frame/settings.h"
 
 enum { FACTS_MAX = 4096 };

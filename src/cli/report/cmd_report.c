@@ -10,7 +10,6 @@
 #include "cli/kit/amount.h"
 #include "cli/options/store_option.h"
 #include "cli/report/report_commands.h"
-#include "cli/report/report_period.h"
 #include "cli/report/report_rows.h"
 #include "shapes/json_number.h"
 #include "shapes/shape_told.h"

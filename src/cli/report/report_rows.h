@@ -2,12 +2,27 @@
 #ifndef FLYBALL_CLI_REPORT_REPORT_ROWS_H
 #define FLYBALL_CLI_REPORT_REPORT_ROWS_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "job/past/usage.h"
 #include "job/past/usage_balance.h"
 #include "meter/tally/recorded.h"
 #include "meter/tally/run_reports.h"
 #include "meter/tally/used.h"
 #include "shapes/table.h"
+
+/*
+ * Parses a moment in the past, as people write it:
+ *
+ *     30d                    so long before now; also 12h, 90m, 45s, 4w
+ *     2026-11-22             the beginning of that day, local time
+ *     2026-11-22T07:30       and what else carbon_options.h reads as a date
+ *
+ * Gives microseconds since 1970. Returns false for anything else; the out-parameter is then
+ * untouched.
+ */
+bool report_moment_parse(const char *text, int64_t now_us, int64_t *out_us);
 
 /*
  * What flyballd attributed to processes that no job's log tells of, as rows by the report's key.
