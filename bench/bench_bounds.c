@@ -48,12 +48,12 @@ static void run_control(struct recurring *job, uint64_t recurrence)
     double target = environment_target_epoch(
         &job->environment, &(struct training_order){UINT32_MAX + recurrence, 0, batch, most}, &path);
     struct training training = environment_train(workload, batch, point, target, most, 0.0);
-    const struct trial_ended ended = {.batch = batch,
-                                      .limit_w = workload->batches[batch].points[point].limit_w,
-                                      .outcome = training.reached ? TRIAL_REACHED : TRIAL_NOT_REACHED,
-                                      .epochs = training.epochs,
-                                      .energy_j = training.energy_j,
-                                      .time_s = training.time_s};
+    const struct fly_trial ended = {.batch = batch,
+                                    .limit_w = workload->batches[batch].points[point].limit_w,
+                                    .outcome = training.reached ? TRIAL_REACHED : TRIAL_NOT_REACHED,
+                                    .epochs = training.epochs,
+                                    .energy_j = training.energy_j,
+                                    .time_s = training.time_s};
     struct fly_error error;
 
     if (decider_fold(&job->decider, &(struct event){.kind = EVENT_TRIAL_SEEN, .ended = &ended}, &error) < 0)

@@ -109,13 +109,13 @@ static void run(struct decider *decider, size_t batch, uint64_t number)
 {
     struct fly_power_point points[LIMITS];
     const struct proposal proposal = {.batch = batch};
-    const struct trial_ended ended = {.trial = number,
-                                      .recurrence = number,
-                                      .batch = batch,
-                                      .outcome = TRIAL_REACHED,
-                                      .epochs = 10.0 + (double)(number * 7 % 4),
-                                      .energy_j = 1.0,
-                                      .time_s = 1.0};
+    const struct fly_trial ended = {.trial = number,
+                                    .recurrence = number,
+                                    .batch = batch,
+                                    .outcome = TRIAL_REACHED,
+                                    .epochs = 10.0 + (double)(number * 7 % 4),
+                                    .energy_j = 1.0,
+                                    .time_s = 1.0};
 
     for (size_t i = 0; i < LIMITS; i++)
         points[i] = (struct fly_power_point){limits_w[i], 0.9 * limits_w[i],

@@ -72,7 +72,7 @@ struct batch_question {
  * The cost of a trial's epochs, by the job's eta. What a trial takes apart from them it takes at each batch
  * size: a model of epochs leaves it out.
  */
-static inline double trial_epochs_cost(const struct job_spec *spec, const struct trial_ended *ended)
+static inline double trial_epochs_cost(const struct job_spec *spec, const struct fly_trial *ended)
 {
     return fly_cost(spec->eta, spec->max_power_w, ended->energy_j - ended->apart_energy_j,
                     ended->time_s - ended->apart_time_s);

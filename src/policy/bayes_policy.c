@@ -202,7 +202,7 @@ static void tighten(struct bayes_state *state, size_t batch, double cost)
 }
 
 /* Takes in a run that reached its target; `cost` is that of the run. */
-static void fold_reached(struct bayes_state *state, const struct trial_ended *ended, double cost)
+static void fold_reached(struct bayes_state *state, const struct fly_trial *ended, double cost)
 {
     if (state->doublings > 0)
         tighten(state, ended->batch, cost);
@@ -211,7 +211,7 @@ static void fold_reached(struct bayes_state *state, const struct trial_ended *en
 }
 
 /* Takes in a run that did not reach its target; `cost` is that of the run. */
-static void fold_missed(struct bayes_state *state, const struct trial_ended *ended, double cost)
+static void fold_missed(struct bayes_state *state, const struct fly_trial *ended, double cost)
 {
     struct choice_room room;
     const struct choice choice = open_choice(state, NULL, NULL, known_alone, &room);
@@ -227,7 +227,7 @@ static void fold_missed(struct bayes_state *state, const struct trial_ended *end
  * Takes in a run that ended by itself: it shows that its target needs more epochs. Where that happens again
  * and again at a batch size that never reached its target, it fails there.
  */
-static void fold_early(struct bayes_state *state, const struct trial_ended *ended)
+static void fold_early(struct bayes_state *state, const struct fly_trial *ended)
 {
     bool failed =
         state->early[ended->batch]++ >= EARLY_BY_CHANCE && state->belief.arms[ended->batch].reached == 0;
@@ -235,7 +235,7 @@ static void fold_early(struct bayes_state *state, const struct trial_ended *ende
     belief_take_stopped(&state->belief, ended->batch, ended->epochs, failed);
 }
 
-static void fold_ended(struct bayes_state *state, const struct trial_ended *ended)
+static void fold_ended(struct bayes_state *state, const struct fly_trial *ended)
 {
     struct belief_arm *arm = &state->belief.arms[ended->batch];
     double cost = trial_epochs_cost(state->spec, ended);
@@ -263,7 +263,7 @@ static void fold_ended(struct bayes_state *state, const struct trial_ended *ende
  * Takes in a run that it did not propose: its epochs are as good as any others. What an epoch took
  * at its limit counts until the batch size's own cost is known.
  */
-static void fold_seen(struct bayes_state *state, const struct trial_ended *ended)
+static void fold_seen(struct bayes_state *state, const struct fly_trial *ended)
 {
     double cost = trial_epochs_cost(state->spec, ended);
 

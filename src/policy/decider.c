@@ -148,7 +148,7 @@ static void give_up(struct decider *decider, size_t batch)
 }
 
 /* Call it after the policy has folded the end. */
-static void watch_crashes(struct decider *decider, const struct trial_ended *ended)
+static void watch_crashes(struct decider *decider, const struct fly_trial *ended)
 {
     bool trained = !ended->crashed && (outcome_observed(ended->outcome) || ended->outcome == TRIAL_CRASHED);
 
@@ -186,7 +186,7 @@ static struct profile_measured kept_profile(const struct decider_profile *profil
 }
 
 /* Tells the guard what a trial took; `own`: it is one of the policy's recurrences. */
-static void watch_costs(struct decider *decider, const struct trial_ended *ended, bool own)
+static void watch_costs(struct decider *decider, const struct fly_trial *ended, bool own)
 {
     const struct job_spec *spec = decider->spec;
     const struct decider_profile *profile = &decider->profiles[spec->default_batch];
@@ -305,7 +305,7 @@ static struct proposal propose_default(const struct decider *decider, enum reaso
 /* ---- the fold ---- */
 
 /* A trial of which nothing is learnt gives its number back, unless another one has the next. */
-static void count_end(struct decider *decider, const struct trial_ended *ended)
+static void count_end(struct decider *decider, const struct fly_trial *ended)
 {
     if (ended->nothing_learnt && ended->batch == decider->spec->default_batch)
         guard_withdraw_question(&decider->guard);

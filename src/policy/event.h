@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <flyball/plugin.h>
 #include <flyball/power_profile.h>
 
 #include "base/math/numpy_random.h"
@@ -69,16 +70,16 @@ struct profile_measured {
     size_t best; /* the point that the power policy chose; the decider sets it for batch-size policies */
 };
 
-enum trial_outcome {
-    TRIAL_REACHED,       /* its target; a trial without a target did all its epochs */
-    TRIAL_NOT_REACHED,   /* did all its epochs without reaching its target */
-    TRIAL_REFUSED,       /* not one epoch fits below its bound; nothing ran, or only its power profile */
-    TRIAL_STOPPED,       /* at its bound, or by itself before its epochs were done */
-    TRIAL_OUT_OF_MEMORY, /* the batch size does not fit */
-    TRIAL_CRASHED,       /* tells nothing about the batch size */
-    TRIAL_EXPIRED,       /* silent for too long; a later report comes with `late` */
-    TRIAL_OUTCOME_COUNT
-};
+/* How a trial ended is told to policies as to plug-ins; here its words need no prefix. */
+#define trial_outcome fly_trial_outcome
+#define TRIAL_REACHED FLY_TRIAL_REACHED /* a trial without a target did all its epochs */
+#define TRIAL_NOT_REACHED FLY_TRIAL_NOT_REACHED
+#define TRIAL_REFUSED FLY_TRIAL_REFUSED
+#define TRIAL_STOPPED FLY_TRIAL_STOPPED
+#define TRIAL_OUT_OF_MEMORY FLY_TRIAL_OUT_OF_MEMORY
+#define TRIAL_CRASHED FLY_TRIAL_CRASHED
+#define TRIAL_EXPIRED FLY_TRIAL_EXPIRED
+#define TRIAL_OUTCOME_COUNT (FLY_TRIAL_EXPIRED + 1)
 
 /* Returns whether the outcome tells what the batch size costs, even if the target was missed. */
 static inline bool outcome_observed(enum trial_outcome outcome)
@@ -88,37 +89,13 @@ static inline bool outcome_observed(enum trial_outcome outcome)
 
 /* An epoch has ended. Energy and time are those of the whole trial so far. */
 struct epoch_reported {
-    uint64_t trial; /* as in trial_ended */
+    uint64_t trial; /* as in struct fly_trial */
     size_t batch;
     uint32_t epoch; /* from 1 */
     double metric;  /* NaN: none */
     bool reached;   /* the target */
     double energy_j;
     double time_s;
-};
-
-/* A trial has ended. */
-struct trial_ended {
-    uint64_t trial;      /* its number: batch_question.trial when it was proposed */
-    uint64_t recurrence; /* from 0 */
-    uint32_t try_number; /* within the recurrence, from 0 */
-    enum trial_outcome outcome;
-    bool late;      /* it had ended as expired before; this is its real outcome */
-    bool crashed;   /* the program crashed; TRIAL_CRASHED is also used for other ends that tell no cost */
-    bool by_itself; /* with TRIAL_STOPPED: the program ended early, which shows only that it needs more epochs
-                     */
-    bool nothing_learnt; /* with TRIAL_CRASHED: as if it had not been proposed; with `crashed`: but its batch
-                            size is given up */
-    size_t batch;
-    double limit_w;
-    double epochs;   /* trained; 0: not known, or none */
-    double energy_j; /* of this trial alone, profiling included */
-    double time_s;
-    double
-        apart_energy_j; /* the part of these two that belongs to no epoch, as start-up, where it is known */
-    double apart_time_s;
-    double dearer; /* without a whole profile: cost under the limits that it ran at, over that under the best
-                      limit, as other batch sizes show; 0: not known, or it ran at the limit chosen */
 };
 
 enum event_kind {
@@ -141,8 +118,8 @@ struct event {
         const struct proposal *proposed;
         const struct profile_measured *measured; /* or kept */
         const struct epoch_reported *reported;
-        const struct trial_ended
-            *ended;            /* or seen; its numbers of trial, recurrence and try then say nothing */
+        const struct fly_trial *ended; /* or seen; its numbers of trial, recurrence and try then say nothing;
+                                         without cost_j, which the job's eta gives */
         size_t first_excluded; /* index of the smallest batch size that does not fit; it never rises */
         size_t given_up;       /* index of the batch size; may be reported twice */
         const struct past_brought *brought;

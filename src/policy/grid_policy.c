@@ -83,7 +83,7 @@ static bool grid_learns(enum trial_outcome outcome)
 static void grid_fold(void *opaque, const struct event *event)
 {
     struct grid_state *state = opaque;
-    const struct trial_ended *ended = event->ended;
+    const struct fly_trial *ended = event->ended;
     struct grid_batch *batch;
     double cost_j;
 

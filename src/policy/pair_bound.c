@@ -73,7 +73,7 @@ void pair_bound_take_profile(struct pair_bound *bound, const struct profile_meas
 }
 
 /* Takes in how long a trial's epochs took, if it ran under one limit. */
-static void take_time(struct pair_arm *arm, const struct trial_ended *ended)
+static void take_time(struct pair_arm *arm, const struct fly_trial *ended)
 {
     double epochs_s = ended->time_s - ended->apart_time_s;
     double units = arm->units_per_epoch > 0.0 ? arm->units_per_epoch : 1.0;
@@ -90,7 +90,7 @@ static void take_time(struct pair_arm *arm, const struct trial_ended *ended)
     }
 }
 
-void pair_bound_take_ended(struct pair_bound *bound, const struct trial_ended *ended)
+void pair_bound_take_ended(struct pair_bound *bound, const struct fly_trial *ended)
 {
     struct pair_arm *arm = &bound->arms[ended->batch];
     bool profiled = arm->profiling > 0;

@@ -85,7 +85,7 @@ void pair_bound_take_profile(struct pair_bound *bound, const struct profile_meas
                              uint64_t running);
 
 /* Takes in the end of any trial, whoever proposed it. */
-void pair_bound_take_ended(struct pair_bound *bound, const struct trial_ended *ended);
+void pair_bound_take_ended(struct pair_bound *bound, const struct fly_trial *ended);
 
 /* Returns what an epoch costs at the cheapest point of a profile, in units of its work. */
 double pair_bound_least_cost(const struct pair_bound *bound, const struct profile_measured *measured);

@@ -50,7 +50,7 @@ static void search_bar(struct plain_search *search, const struct event *event)
         search->arms[i].barred = true;
 }
 
-static double search_cost(const struct plain_search *search, const struct trial_ended *ended)
+static double search_cost(const struct plain_search *search, const struct fly_trial *ended)
 {
     return fly_cost(search->spec->eta, search->spec->max_power_w, ended->energy_j, ended->time_s);
 }
@@ -112,7 +112,7 @@ static size_t summit(const struct plain_search *search)
 }
 
 /* Learns from the end of a trial; a default that missed its target is tried on until others are known. */
-static void climb_end(struct plain_search *search, const struct trial_ended *ended)
+static void climb_end(struct plain_search *search, const struct fly_trial *ended)
 {
     struct plain_arm *arm = &search->arms[ended->batch];
 
@@ -198,7 +198,7 @@ struct estimate {
 };
 
 /* Costs are summed as logarithms. */
-static void bandit_end(struct plain_search *search, const struct trial_ended *ended)
+static void bandit_end(struct plain_search *search, const struct fly_trial *ended)
 {
     struct plain_arm *arm = &search->arms[ended->batch];
     double cost_j = search_cost(search, ended);

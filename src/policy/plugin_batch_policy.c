@@ -178,48 +178,18 @@ static void fold_profile(struct plugin_state *state, const struct profile_measur
     }
 }
 
-static struct fly_trial describe_trial(const struct plugin_state *state, const struct trial_ended *ended)
-{
-    static const enum fly_trial_outcome outcomes[] = {[TRIAL_REACHED] = FLY_TRIAL_REACHED,
-                                                      [TRIAL_NOT_REACHED] = FLY_TRIAL_NOT_REACHED,
-                                                      [TRIAL_REFUSED] = FLY_TRIAL_REFUSED,
-                                                      [TRIAL_STOPPED] = FLY_TRIAL_STOPPED,
-                                                      [TRIAL_OUT_OF_MEMORY] = FLY_TRIAL_OUT_OF_MEMORY,
-                                                      [TRIAL_CRASHED] = FLY_TRIAL_CRASHED,
-                                                      [TRIAL_EXPIRED] = FLY_TRIAL_EXPIRED};
-
-    return (struct fly_trial){
-        .recurrence = ended->recurrence,
-        .try_number = ended->try_number,
-        .batch = ended->batch,
-        .limit_w = ended->limit_w,
-        .outcome = outcomes[ended->outcome],
-        .energy_j = ended->energy_j,
-        .time_s = ended->time_s,
-        .cost_j = fly_cost(state->spec->eta, state->spec->max_power_w, ended->energy_j, ended->time_s),
-        .epochs = ended->epochs,
-        .trial = ended->trial,
-        .late = ended->late,
-        .crashed = ended->crashed,
-        .by_itself = ended->by_itself,
-        .dearer = ended->dearer,
-        .apart_energy_j = ended->apart_energy_j,
-        .apart_time_s = ended->apart_time_s,
-        .nothing_learnt = ended->nothing_learnt,
-    };
-}
-
 /* A trial that the policy proposed, or one that it only sees. */
-static void fold_trial(struct plugin_state *state, const struct trial_ended *ended, bool seen)
+static void fold_trial(struct plugin_state *state, const struct fly_trial *ended, bool seen)
 {
     const struct plugin_batch_policy *self = state->self;
-    const struct fly_trial trial = describe_trial(state, ended);
+    struct fly_trial trial = *ended;
     void (*take)(void *, const struct fly_trial *) = !seen            ? self->table->observe
                                                      : HAS(self, see) ? self->table->see
                                                                       : NULL;
 
     if (take == NULL)
         return;
+    trial.cost_j = fly_cost(state->spec->eta, state->spec->max_power_w, trial.energy_j, trial.time_s);
     plugin_enter(&self->plugin, seen ? "see" : "observe");
     take(state->state, &trial);
     plugin_leave();

@@ -163,13 +163,13 @@ static void fold_in_vain(struct zeus_state *state, size_t batch)
 }
 
 /* The published group simulator refuses trials before they begin, never after their profile. */
-static double refused_cost_j(const struct zeus_state *state, const struct trial_ended *ended)
+static double refused_cost_j(const struct zeus_state *state, const struct fly_trial *ended)
 {
     return state->overlapping && ended->time_s == 0.0 ? 0.0
                                                       : refused_penalty * state->beta * state->least_cost_j;
 }
 
-static void fold_ended(struct zeus_state *state, const struct trial_ended *ended)
+static void fold_ended(struct zeus_state *state, const struct fly_trial *ended)
 {
     bool reached = ended->outcome == TRIAL_REACHED;
     double cost_j, counted_j;

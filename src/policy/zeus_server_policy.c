@@ -153,7 +153,7 @@ static void fold_proposed(struct server_state *state, const struct proposal *pro
     }
 }
 
-static void fold_ended(struct server_state *state, const struct trial_ended *ended)
+static void fold_ended(struct server_state *state, const struct fly_trial *ended)
 {
     bool explored = state->exploring && ended->trial == state->explorer;
     bool reached = ended->outcome == TRIAL_REACHED;

@@ -14,7 +14,7 @@ bool bound_watch_init(struct bound_watch *watch, const struct job_spec *spec, st
     return watch->batches != NULL;
 }
 
-void bound_watch_take(struct bound_watch *watch, const struct trial_ended *ended)
+void bound_watch_take(struct bound_watch *watch, const struct fly_trial *ended)
 {
     const struct job_spec *spec = watch->spec;
     struct watched *batch = &watch->batches[ended->batch];

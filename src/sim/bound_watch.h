@@ -6,9 +6,9 @@
 #include "policy/decider.h"
 
 /*
- * What live jobs do for policies that choose batch sizes alone (docs/explanation/decisions.md): where two runs have
- * shown that the proposed batch size is slower than the job's bound on the slowdown allows, the best
- * known one that keeps the bound runs, and is not stopped for its cost.
+ * What live jobs do for policies that choose batch sizes alone (docs/explanation/decisions.md): where two
+ * runs have shown that the proposed batch size is slower than the job's bound on the slowdown allows, the
+ * best known one that keeps the bound runs, and is not stopped for its cost.
  */
 struct watched {
     uint64_t reached; /* runs that reached their target */
@@ -32,6 +32,6 @@ void bound_watch_check(const struct bound_watch *watch, const struct decider *de
                        struct proposal *proposal);
 
 /* Takes in the end of a trial. */
-void bound_watch_take(struct bound_watch *watch, const struct trial_ended *ended);
+void bound_watch_take(struct bound_watch *watch, const struct fly_trial *ended);
 
 #endif

@@ -19,7 +19,7 @@ struct flight {
     uint64_t launched; /* order of launches; decides between trials that end at the same time */
     uint32_t tries;    /* of this submission, this one included */
     uint32_t path;
-    struct trial_ended ended;
+    struct fly_trial ended;
 };
 
 int overlapping_init(struct overlapping *job, const struct workload *workload, const char *name,

@@ -64,7 +64,7 @@ void recurring_deinit(struct recurring *job)
     arena_deinit(&job->arena);
 }
 
-static void record_try(struct recurring *job, const struct trial_ended *ended, uint32_t path,
+static void record_try(struct recurring *job, const struct fly_trial *ended, uint32_t path,
                        struct recurrence *sums)
 {
     const struct job_spec *spec = &job->workload->spec;

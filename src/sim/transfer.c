@@ -25,14 +25,14 @@ static int fold_again(struct elsewhere *source, const struct try_record *record)
     const struct workload_batch *batch = &source->workload->batches[record->batch];
     const struct profile_measured measured = {
         .batch = record->batch, .points = batch->points, .count = batch->point_count, .units_per_epoch = 1.0};
-    const struct trial_ended ended = {.trial = record->number,
-                                      .recurrence = record->recurrence,
-                                      .batch = record->batch,
-                                      .limit_w = record->power_limit_w,
-                                      .outcome = record->outcome,
-                                      .epochs = record->epochs,
-                                      .energy_j = record->energy_j,
-                                      .time_s = record->time_s};
+    const struct fly_trial ended = {.trial = record->number,
+                                    .recurrence = record->recurrence,
+                                    .batch = record->batch,
+                                    .limit_w = record->power_limit_w,
+                                    .outcome = record->outcome,
+                                    .epochs = record->epochs,
+                                    .energy_j = record->energy_j,
+                                    .time_s = record->time_s};
     int code = decider_fold(
         source->target, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = &proposal}, source->error);
 

@@ -147,7 +147,7 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
     return 0;
 }
 
-int trial_fold(struct decider *decider, struct environment *environment, const struct trial_ended *ended,
+int trial_fold(struct decider *decider, struct environment *environment, const struct fly_trial *ended,
                struct fly_error *out_error)
 {
     int code = decider_fold(decider, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = ended}, out_error);
@@ -162,7 +162,7 @@ int trial_fold(struct decider *decider, struct environment *environment, const s
         decider, &(struct event){.kind = EVENT_BATCHES_EXCLUDED, .first_excluded = ended->batch}, out_error);
 }
 
-bool trial_ran(const struct trial_ended *ended)
+bool trial_ran(const struct fly_trial *ended)
 {
     return ended->outcome != TRIAL_REFUSED || ended->time_s > 0.0;
 }

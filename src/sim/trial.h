@@ -19,7 +19,7 @@
  * does not fit into the GPU ends at once, out of memory, and costs nothing.
  */
 struct trial {
-    struct trial_ended ended;
+    struct fly_trial ended;
     uint32_t path; /* index among the batch size's recorded runs */
 };
 
@@ -28,10 +28,10 @@ int trial_run(struct decider *decider, struct environment *environment, uint64_t
               uint32_t try_number, struct trial *out_trial, struct fly_error *out_error);
 
 /* Tells the decider of its end, and of batch sizes that do not fit. Errors as decider_fold. */
-int trial_fold(struct decider *decider, struct environment *environment, const struct trial_ended *ended,
+int trial_fold(struct decider *decider, struct environment *environment, const struct fly_trial *ended,
                struct fly_error *out_error);
 
 /* Returns whether something ran, so that the trial is one of the job's tries. */
-bool trial_ran(const struct trial_ended *ended);
+bool trial_ran(const struct fly_trial *ended);
 
 #endif

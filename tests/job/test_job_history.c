@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job's log tells: rows, reasons, operating points, and the way out and in again. */
+/* What a job's log tells: rows, reasons, and the way out and in again. */
 #include "job_fixture.h"
 
 #include <stdio.h>
@@ -96,31 +96,6 @@ static void test_explain(void **state)
     check_contains(explanation.sentence, "batch size 32");
     check_fails(job_explain(&fixture.jobs, "job", 3, &fixture.arena, &explanation, &error), FLY_ENOTFOUND,
                 error, "no trial 3");
-}
-
-static void test_points(void **state)
-{
-    struct job_definition definition = job_fixture_definition("job");
-    struct job_question question = job_fixture_question("job");
-    struct job_points points;
-    struct job_history read;
-    struct fly_error error;
-
-    (void)state;
-    definition.target = JOB_NO_TARGET;
-    definition.control_every = 2;
-    job_fixture_define(&fixture, &definition);
-    for (int i = 0; i < 6; i++)
-        job_fixture_train(&fixture, &question, 20, i % 2 == 0 ? 1000 : 800 + 10 * i, 10, NAN, NULL);
-    read = job_fixture_history(&fixture, &fixture.arena);
-    check_fine(job_history_points(&read, 0, &fixture.arena, &points, &error), error);
-    assert_int_equal(points.count, 2);
-    check_double(points.points[0].power_limit_w, 200);
-    check_double(points.points[0].energy_j, 20000);
-    assert_int_equal(points.trials[0], 3);
-    check_double(points.points[1].power_limit_w, 150); /* but for the trial that measured the profile */
-    check_double(points.points[1].energy_j, 20 * 840);
-    assert_int_equal(points.trials[1], 2);
 }
 
 /* ---- out and in again ---- */
@@ -341,7 +316,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         job_test(test_rows),
         job_test(test_explain),
-        job_test(test_points),
         job_test(test_export_and_import),
         job_test(test_trace_closes_the_loop),
     };

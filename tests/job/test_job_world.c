@@ -15,7 +15,7 @@ static struct job_fixture fixture;
 
 /* A policy that runs the default and remembers what it was told last. */
 static struct {
-    struct trial_ended ended;
+    struct fly_trial ended;
     size_t ends;
 } seen;
 

@@ -53,7 +53,7 @@ static void tell(struct life *life, const struct event *event)
 static double run_try(struct life *life, uint32_t try_number, double level, bool *out_reached)
 {
     const struct fly_power_point point = {200, 200, 1.0};
-    struct trial_ended ended = {.recurrence = life->recurrences, .try_number = try_number, .limit_w = 200};
+    struct fly_trial ended = {.recurrence = life->recurrences, .try_number = try_number, .limit_w = 200};
     struct proposal proposal;
     uint32_t cap = MAX_EPOCHS;
     double epochs;

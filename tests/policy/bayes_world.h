@@ -99,15 +99,15 @@ static inline uint32_t cap(const struct life *life, const struct world *world, s
 static inline void end_dearer(struct life *life, const struct world *world, size_t batch, double epochs,
                               double dearer)
 {
-    const struct trial_ended ended = {.trial = life->decider.trials - 1,
-                                      .recurrence = life->recurrences,
-                                      .batch = batch,
-                                      .limit_w = 200,
-                                      .outcome = TRIAL_REACHED,
-                                      .epochs = epochs,
-                                      .energy_j = epochs * dearer * epoch_energy_j(world, batch),
-                                      .time_s = epochs * dearer * world->epoch_s[batch],
-                                      .dearer = dearer};
+    const struct fly_trial ended = {.trial = life->decider.trials - 1,
+                                    .recurrence = life->recurrences,
+                                    .batch = batch,
+                                    .limit_w = 200,
+                                    .outcome = TRIAL_REACHED,
+                                    .epochs = epochs,
+                                    .energy_j = epochs * dearer * epoch_energy_j(world, batch),
+                                    .time_s = epochs * dearer * world->epoch_s[batch],
+                                    .dearer = dearer};
 
     tell(life, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
 }
@@ -115,14 +115,14 @@ static inline void end_dearer(struct life *life, const struct world *world, size
 static inline void end(struct life *life, const struct world *world, size_t batch, double epochs,
                        bool reached)
 {
-    const struct trial_ended ended = {.trial = life->decider.trials - 1,
-                                      .recurrence = life->recurrences,
-                                      .batch = batch,
-                                      .limit_w = 200,
-                                      .outcome = reached ? TRIAL_REACHED : TRIAL_NOT_REACHED,
-                                      .epochs = epochs,
-                                      .energy_j = epochs * epoch_energy_j(world, batch),
-                                      .time_s = epochs * world->epoch_s[batch]};
+    const struct fly_trial ended = {.trial = life->decider.trials - 1,
+                                    .recurrence = life->recurrences,
+                                    .batch = batch,
+                                    .limit_w = 200,
+                                    .outcome = reached ? TRIAL_REACHED : TRIAL_NOT_REACHED,
+                                    .epochs = epochs,
+                                    .energy_j = epochs * epoch_energy_j(world, batch),
+                                    .time_s = epochs * world->epoch_s[batch]};
 
     tell(life, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
 }

@@ -233,12 +233,12 @@ static size_t state_bytes(const struct life *life, struct buffer *bytes)
  * target. */
 static void test_seen(void **state)
 {
-    struct trial_ended ended = {.batch = DEFAULT,
-                                .limit_w = 200,
-                                .outcome = TRIAL_NOT_REACHED,
-                                .epochs = 12,
-                                .energy_j = 1.0,
-                                .time_s = 1.0};
+    struct fly_trial ended = {.batch = DEFAULT,
+                              .limit_w = 200,
+                              .outcome = TRIAL_NOT_REACHED,
+                              .epochs = 12,
+                              .energy_j = 1.0,
+                              .time_s = 1.0};
     const struct event seen = {.kind = EVENT_TRIAL_SEEN, .ended = &ended};
     struct buffer before, after;
     struct life life;

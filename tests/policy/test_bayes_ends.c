@@ -5,14 +5,14 @@
 /* A trial whose program ended by itself. */
 static void end_early(struct life *life, const struct world *world, size_t batch, double epochs)
 {
-    const struct trial_ended ended = {.trial = life->decider.trials - 1,
-                                      .batch = batch,
-                                      .limit_w = 200,
-                                      .outcome = TRIAL_STOPPED,
-                                      .by_itself = true,
-                                      .epochs = epochs,
-                                      .energy_j = epochs * epoch_energy_j(world, batch),
-                                      .time_s = epochs * world->epoch_s[batch]};
+    const struct fly_trial ended = {.trial = life->decider.trials - 1,
+                                    .batch = batch,
+                                    .limit_w = 200,
+                                    .outcome = TRIAL_STOPPED,
+                                    .by_itself = true,
+                                    .epochs = epochs,
+                                    .energy_j = epochs * epoch_energy_j(world, batch),
+                                    .time_s = epochs * world->epoch_s[batch]};
 
     tell(life, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended});
 }

@@ -145,13 +145,13 @@ static void live_through(struct life *life, const struct proposal *proposal, uin
     /* Mostly good; at times each of the other ends. */
     enum trial_outcome outcome =
         (enum trial_outcome)(test_uniform(random) < 0.7 ? 0 : test_below(random, TRIAL_OUTCOME_COUNT));
-    struct trial_ended ended = {.trial = life->decider.trials,
-                                .recurrence = recurrence,
-                                .batch = proposal->batch,
-                                .outcome = outcome,
-                                .epochs = 1.0 + test_below(random, 19),
-                                .energy_j = 1000.0 * (1.0 + (double)proposal->batch + test_uniform(random)),
-                                .time_s = 10.0 * (1.0 + test_uniform(random))};
+    struct fly_trial ended = {.trial = life->decider.trials,
+                              .recurrence = recurrence,
+                              .batch = proposal->batch,
+                              .outcome = outcome,
+                              .epochs = 1.0 + test_below(random, 19),
+                              .energy_j = 1000.0 * (1.0 + (double)proposal->batch + test_uniform(random)),
+                              .time_s = 10.0 * (1.0 + test_uniform(random))};
 
     tell(life, &(struct event){.kind = EVENT_RECURRENCE_BEGUN});
     tell(life, &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = proposal});
@@ -292,7 +292,7 @@ static void test_exclusion(void **state)
 
             begin(&life, &job, policies[p], &parameters);
             for (uint64_t i = 0; i < 100; i++) {
-                struct trial_ended ended = {.trial = i, .energy_j = 1000, .time_s = 5};
+                struct fly_trial ended = {.trial = i, .energy_j = 1000, .time_s = 5};
                 struct proposal proposal;
 
                 assert_int_equal(decider_propose(&life.decider, i, 0, &proposal, NULL), 0);
@@ -344,7 +344,7 @@ static void test_given_up(void **state)
             continue;
         begin(&life, &job, policy, &parameters);
         for (uint64_t i = 0; i < 80; i++) {
-            struct trial_ended ended = {.trial = life.decider.trials, .energy_j = 1000, .time_s = 5};
+            struct fly_trial ended = {.trial = life.decider.trials, .energy_j = 1000, .time_s = 5};
             struct proposal proposal;
 
             assert_int_equal(decider_propose(&life.decider, i, 0, &proposal, NULL), 0);

@@ -66,12 +66,12 @@ static void take_profile(struct scene *scene, size_t batch, double slower, doubl
 static void take_end(struct scene *scene, size_t batch, enum trial_outcome outcome, double epochs,
                      double epoch_s)
 {
-    pair_bound_take_ended(&scene->bound, &(struct trial_ended){.batch = batch,
-                                                               .limit_w = 200,
-                                                               .outcome = outcome,
-                                                               .epochs = epochs,
-                                                               .energy_j = 1.0,
-                                                               .time_s = epochs * epoch_s});
+    pair_bound_take_ended(&scene->bound, &(struct fly_trial){.batch = batch,
+                                                             .limit_w = 200,
+                                                             .outcome = outcome,
+                                                             .epochs = epochs,
+                                                             .energy_j = 1.0,
+                                                             .time_s = epochs * epoch_s});
     if (outcome == TRIAL_REACHED)
         belief_take_reached(&scene->belief, batch, epochs);
     belief_fit_epochs(&scene->belief);
@@ -348,7 +348,7 @@ static void settle(const struct job_spec *job, const double *epochs, const doubl
             reached = epochs[proposal.batch] <= (double)most;
             tell(&life, &(struct event){
                             .kind = EVENT_TRIAL_ENDED,
-                            .ended = &(struct trial_ended){
+                            .ended = &(struct fly_trial){
                                 .trial = life.decider.trials - 1,
                                 .recurrence = recurrence,
                                 .batch = proposal.batch,
@@ -367,7 +367,7 @@ static void settle(const struct job_spec *job, const double *epochs, const doubl
  * all the same. */
 static void test_reference(void **state)
 {
-    struct trial_ended ended = {
+    struct fly_trial ended = {
         .batch = 2, .limit_w = 200, .outcome = TRIAL_REACHED, .epochs = 10, .energy_j = 1e5, .time_s = 1000};
     struct proposal proposal;
     struct scene scene;

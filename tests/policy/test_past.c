@@ -301,11 +301,11 @@ static uint32_t cap(const struct life *life, size_t batch, double epoch_j)
 static void end(struct life *life, size_t batch, enum trial_outcome outcome, double epochs)
 {
     const struct proposal proposal = {.batch = batch};
-    const struct trial_ended ended = {.batch = batch,
-                                      .outcome = outcome,
-                                      .epochs = epochs,
-                                      .energy_j = epochs * costs_there[batch],
-                                      .time_s = 1};
+    const struct fly_trial ended = {.batch = batch,
+                                    .outcome = outcome,
+                                    .epochs = epochs,
+                                    .energy_j = epochs * costs_there[batch],
+                                    .time_s = 1};
 
     assert_int_equal(decider_fold(&life->decider,
                                   &(struct event){.kind = EVENT_TRIAL_PROPOSED, .proposed = &proposal}, NULL),

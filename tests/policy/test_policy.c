@@ -82,13 +82,13 @@ static void end_trial(struct bench *bench, const struct proposal *proposal, enum
                       double cost_j)
 {
     /* With eta 0.5 and 200 W this costs cost_j. */
-    const struct trial_ended ended = {.recurrence = bench->recurrences - 1,
-                                      .try_number = bench->tries,
-                                      .batch = proposal->batch,
-                                      .limit_w = decider_limit_w(&bench->decider, proposal),
-                                      .outcome = outcome,
-                                      .energy_j = cost_j,
-                                      .time_s = cost_j / 200.0};
+    const struct fly_trial ended = {.recurrence = bench->recurrences - 1,
+                                    .try_number = bench->tries,
+                                    .batch = proposal->batch,
+                                    .limit_w = decider_limit_w(&bench->decider, proposal),
+                                    .outcome = outcome,
+                                    .energy_j = cost_j,
+                                    .time_s = cost_j / 200.0};
 
     assert_int_equal(
         decider_fold(&bench->decider, &(struct event){.kind = EVENT_TRIAL_ENDED, .ended = &ended}, NULL), 0);

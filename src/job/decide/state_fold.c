@@ -407,7 +407,7 @@ static int tell_end(const struct folding *folding, const struct ended_record *re
         record->epochs > 0 && !isnan(record->energy_j)
             ? start_up_parts(trial, growth, record->epochs, record->energy_j, record->time_s)
             : (struct trial_parts){.known = false};
-    const struct trial_ended ended = {
+    const struct fly_trial ended = {
         .trial = trial->index,
         .late = trial->lost,
         .recurrence = recurrence != NULL ? recurrence->line_number : trial->recurrence,

@@ -151,50 +151,6 @@ char *job_brought_text(const struct job_brought_past *brought, char text[JOB_BRO
     return text;
 }
 
-/* ---- operating points ---- */
-
-static struct fly_operating_point *find_point(struct job_points *points, uint32_t batch_size, double limit_w)
-{
-    for (size_t i = 0; i < points->count; i++) {
-        if (points->points[i].batch_size == batch_size && points->points[i].power_limit_w == limit_w)
-            return &points->points[i];
-    }
-    points->points[points->count] =
-        (struct fly_operating_point){.batch_size = batch_size, .power_limit_w = limit_w};
-    points->trials[points->count] = 0;
-    return &points->points[points->count++];
-}
-
-int job_history_points(const struct job_history *history, size_t machine, struct arena *arena,
-                       struct job_points *out_points, struct fly_error *out_error)
-{
-    size_t room = history->count > 0 ? history->count : 1;
-    struct job_points points = {.points = arena_alloc(arena, room, sizeof points.points[0]),
-                                .trials = arena_alloc(arena, room, sizeof points.trials[0])};
-
-    if (points.points == NULL || points.trials == NULL)
-        return error_no_memory(out_error);
-    for (size_t i = 0; i < history->count; i++) {
-        const struct job_row *row = &history->rows[i];
-        struct fly_operating_point *point;
-
-        if (row->running || row->outcome != TRIAL_REACHED || row->trial.profiled ||
-            isnan(row->trial.limit_w) || isnan(row->trial.energy_j) || row->machine != machine ||
-            row->revision != history->revision)
-            continue;
-        point = find_point(&points, row->trial.batch_size, row->trial.limit_w);
-        point->energy_j += row->trial.energy_j;
-        point->time_s += row->trial.time_s;
-        points.trials[point - points.points]++;
-    }
-    for (size_t i = 0; i < points.count; i++) {
-        points.points[i].energy_j /= (double)points.trials[i];
-        points.points[i].time_s /= (double)points.trials[i];
-    }
-    *out_points = points;
-    return 0;
-}
-
 struct job_grid_sum job_history_grid_sum(const struct job_history *history)
 {
     struct job_grid_sum sum = {0};

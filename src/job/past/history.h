@@ -3,7 +3,6 @@
 #define FLYBALL_JOB_PAST_HISTORY_H
 
 #include <flyball/job.h>
-#include <flyball/operating_point.h>
 
 #include "job/core/job_backend.h"
 #include "job/core/trial_past.h"
@@ -113,20 +112,6 @@ int job_trial_read(const struct jobs *jobs, const char *job, uint64_t trial, uin
 /* Why a trial was chosen (0: the newest one). Texts are in the arena. Errors as job_trial_read. */
 int job_explain(const struct jobs *jobs, const char *job, uint64_t trial, struct arena *arena,
                 struct fly_job_why *out_why, struct fly_error *out_error);
-
-/*
- * The job's operating points on one machine, under the revision that holds: for each batch size and power
- * limit the mean time and energy of the trials that reached the target there without measuring a profile, and
- * the number of those trials in the same order. For fly_pareto_frontier.
- */
-struct job_points {
-    struct fly_operating_point *points;
-    uint64_t *trials;
-    size_t count;
-};
-
-int job_history_points(const struct job_history *history, size_t machine, struct arena *arena,
-                       struct job_points *out_points, struct fly_error *out_error);
 
 /* The sum over all trials that have ended, each by its own reference. */
 struct job_grid_sum {
