@@ -15,7 +15,7 @@
 
 #include "base/math/order.h"
 #include "grid/forecast.h"
-#include "model/grid_settle.h"
+#include "model/grid_series.h"
 #include "policy/carbon/carbon_plan.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "train/account/carbon_ledger_text.h"
+#include "train/account/carbon_ledger.h"
 
 static bool same_number(double a, double b)
 {

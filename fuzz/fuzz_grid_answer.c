@@ -7,19 +7,19 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "grid/cache_text.h"
-#include "grid/online_ask.h"
-#include "model/grid_settle.h"
+#include "grid/grid_cache.h"
+#include "grid/online.h"
+#include "model/grid_series.h"
 
 static const int64_t now_s = INT64_C(1800000000);
 
 static const struct {
-    const struct online_provider *provider;
+    const struct grid_provider *provider;
     const char *place;
 } services[] = {
-    {&online_gb, "national"},         {&online_gb, "13"},
-    {&online_electricity_maps, "DE"}, {&online_watttime, "CAISO_NORTH"},
-    {&online_carbon_aware, "eastus"},
+    {&grid_provider_gb, "national"},         {&grid_provider_gb, "13"},
+    {&grid_provider_electricity_maps, "DE"}, {&grid_provider_watttime, "CAISO_NORTH"},
+    {&grid_provider_carbon_aware, "eastus"},
 };
 enum { SERVICE_COUNT = sizeof services / sizeof services[0] };
 

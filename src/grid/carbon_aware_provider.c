@@ -20,16 +20,8 @@
 #include "base/error.h"
 #include "base/text/iso_time.h"
 #include "grid/online.h"
-#include "grid/online_rows.h"
-#include "grid/provider.h"
 
 static const double longest_s = 31 * 86400.0, minute_s = 60.0;
-
-static int aware_choose(const struct grid_request *request, struct grid_kind *kind,
-                        struct fly_error *out_error)
-{
-    return online_choose("the Carbon Aware SDK", request, request->signal, request->scope, kind, out_error);
-}
 
 static int aware_write_path(const struct online_question *question, struct buffer *url,
                             struct fly_error *out_error)
@@ -189,27 +181,14 @@ static int aware_parse(const struct online_question *question, json_t *body, str
                     : take_rows(question, &said, answer, out_error);
 }
 
-const struct online_provider online_carbon_aware = {
+const struct grid_provider grid_provider_carbon_aware = {
     .name = "carbon-aware",
+    .title = "the Carbon Aware SDK",
     .base_variable = "FLYBALL_CARBON_AWARE_URL",
     .secret = ONLINE_OPEN,
     .step_s = 300,
     .longest_s = 7 * 86400,
     .forecast_s = 24 * 3600,
-    .choose = aware_choose,
     .write_path = aware_write_path,
     .parse = aware_parse,
-};
-
-static int aware_read(const struct grid_request *request, struct grid_answer *out_answer,
-                      struct fly_error *out_error)
-{
-    return online_read(&online_carbon_aware, request, out_answer, out_error);
-}
-
-const struct grid_provider grid_provider_carbon_aware = {
-    .name = "carbon-aware",
-    .place = "LOCATION",
-    .summary = "a Carbon Aware SDK of the site's: carbon-aware:eastus",
-    .read = aware_read,
 };

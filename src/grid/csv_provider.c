@@ -28,8 +28,8 @@
 #include "base/text/csv.h"
 #include "base/text/iso_time.h"
 #include "base/words.h"
-#include "grid/provider.h"
-#include "model/grid_settle.h"
+#include "grid/providers.h"
+#include "model/grid_series.h"
 #include "model/grid_units.h"
 
 static const char time_column[] = "timestamp", end_column[] = "end", quality_column[] = "quality";
@@ -434,7 +434,5 @@ static int csv_read(const struct grid_request *request, struct grid_answer *out_
 
 const struct grid_provider grid_provider_csv = {
     .name = "csv",
-    .place = "FILE",
-    .summary = "a CSV file of intensities or prices",
     .read = csv_read,
 };

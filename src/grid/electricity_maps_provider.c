@@ -14,8 +14,6 @@
 #include "base/error.h"
 #include "base/text/iso_time.h"
 #include "grid/online.h"
-#include "grid/online_rows.h"
-#include "grid/provider.h"
 
 static const char *const scope_words[GRID_SCOPE_COUNT] = {
     [GRID_DIRECT] = "direct", [GRID_LIFE_CYCLE] = "lifecycle"};
@@ -29,14 +27,6 @@ static const struct {
     {"5_minutes", 300},
     {"daily", 86400},
 };
-
-static int maps_choose(const struct grid_request *request, struct grid_kind *kind,
-                       struct fly_error *out_error)
-{
-    enum grid_scope scope = request->scope == GRID_DIRECT ? GRID_DIRECT : GRID_LIFE_CYCLE;
-
-    return online_choose("Electricity Maps", request, GRID_AVERAGE, scope, kind, out_error);
-}
 
 static int maps_write_path(const struct online_question *question, struct buffer *url,
                            struct fly_error *out_error)
@@ -182,8 +172,11 @@ static int maps_parse(const struct online_question *question, json_t *body, stru
     return code < 0 ? code : take_answer(question, &said, answer, out_error);
 }
 
-const struct online_provider online_electricity_maps = {
+const struct grid_provider grid_provider_electricity_maps = {
     .name = "electricity-maps",
+    .title = "Electricity Maps",
+    .signal = GRID_AVERAGE,
+    .usual_scope = GRID_LIFE_CYCLE,
     .base = "https://api.electricitymaps.com/v4",
     .base_variable = "FLYBALL_ELECTRICITY_MAPS_URL",
     .secret = ONLINE_KEY,
@@ -197,20 +190,6 @@ const struct online_provider online_electricity_maps = {
     .recent_s = 24 * 3600,
     .longest_s = 10 * 86400,
     .forecast_s = 24 * 3600,
-    .choose = maps_choose,
     .write_path = maps_write_path,
     .parse = maps_parse,
-};
-
-static int maps_read(const struct grid_request *request, struct grid_answer *out_answer,
-                     struct fly_error *out_error)
-{
-    return online_read(&online_electricity_maps, request, out_answer, out_error);
-}
-
-const struct grid_provider grid_provider_electricity_maps = {
-    .name = "electricity-maps",
-    .place = "ZONE",
-    .summary = "Electricity Maps, with a key: electricity-maps:DE",
-    .read = maps_read,
 };

@@ -16,8 +16,6 @@
 #include "base/error.h"
 #include "base/text/iso_time.h"
 #include "grid/online.h"
-#include "grid/online_rows.h"
-#include "grid/provider.h"
 
 enum { POSTCODE_MOST = 4, REGION_DIGITS_MOST = 2 };
 
@@ -38,11 +36,6 @@ static bool is_postcode(const char *place)
             return false;
     }
     return isalpha((unsigned char)place[0]) && strlen(place) <= POSTCODE_MOST;
-}
-
-static int gb_choose(const struct grid_request *request, struct grid_kind *kind, struct fly_error *out_error)
-{
-    return online_choose("the GB Carbon Intensity API", request, GRID_AVERAGE, GRID_DIRECT, kind, out_error);
 }
 
 static int gb_write_path(const struct online_question *question, struct buffer *url,
@@ -172,28 +165,17 @@ static int gb_parse(const struct online_question *question, json_t *body, struct
     return code;
 }
 
-const struct online_provider online_gb = {
+const struct grid_provider grid_provider_gb = {
     .name = "gb",
+    .title = "the GB Carbon Intensity API",
+    .signal = GRID_AVERAGE,
+    .scope = GRID_DIRECT,
     .base = "https://api.carbonintensity.org.uk",
     .base_variable = "FLYBALL_GB_URL",
     .secret = ONLINE_OPEN,
     .step_s = 1800,
     .longest_s = 13 * 86400,
     .forecast_s = 48 * 3600,
-    .choose = gb_choose,
     .write_path = gb_write_path,
     .parse = gb_parse,
-};
-
-static int gb_read(const struct grid_request *request, struct grid_answer *out_answer,
-                   struct fly_error *out_error)
-{
-    return online_read(&online_gb, request, out_answer, out_error);
-}
-
-const struct grid_provider grid_provider_gb = {
-    .name = "gb",
-    .place = "PLACE",
-    .summary = "the GB Carbon Intensity API: gb:national, a region as gb:13, a postcode as gb:RG10",
-    .read = gb_read,
 };

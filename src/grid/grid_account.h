@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "grid/grid_answer.h"
 #include "model/energy_slice.h"
+#include "model/grid_series.h"
 
 /*
  * Computes grams or money for energy that was used, from the grid's actual figures.

@@ -14,14 +14,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "grid/grid_cache.h"
-#include "grid/online_account.h"
-#include "grid/online_ask.h"
 
 enum { DAY_S = 86400, NS_PER_S = 1000000000 };
 
 /* The state of one read. */
 struct reading {
-    const struct online_provider *provider;
+    const struct grid_provider *provider;
     const struct grid_request *request;
     struct grid_kind kind;
     int64_t from_s, to_s, now_s;
@@ -32,7 +30,30 @@ struct reading {
     struct fly_error trouble; /* the first error; code 0: there was none */
 };
 
-int online_kind(const struct online_provider *provider, const struct grid_request *request,
+/* Sets signal and scope; an error if the request wants those that the service does not have. */
+static int choose(const struct grid_provider *provider, const struct grid_request *request,
+                  struct grid_kind *kind, struct fly_error *out_error)
+{
+    const char *who = provider->title;
+
+    if (request->quantity != GRID_CARBON)
+        return error_set(out_error, FLY_EUNSUPPORTED, "%s has no prices; take them from a file", who);
+    kind->signal = request->signal != GRID_SIGNAL_UNKNOWN ? request->signal : provider->usual_signal;
+    kind->scope = request->scope != GRID_SCOPE_UNKNOWN ? request->scope : provider->usual_scope;
+    if (provider->signal != GRID_SIGNAL_UNKNOWN)
+        kind->signal = provider->signal;
+    if (provider->scope != GRID_SCOPE_UNKNOWN)
+        kind->scope = provider->scope;
+    if (request->signal != GRID_SIGNAL_UNKNOWN && request->signal != kind->signal)
+        return error_set(out_error, FLY_EUNSUPPORTED, "%s has no %s intensities, only %s ones", who,
+                         grid_signal_name(request->signal), grid_signal_name(kind->signal));
+    if (request->scope != GRID_SCOPE_UNKNOWN && request->scope != kind->scope)
+        return error_set(out_error, FLY_EUNSUPPORTED, "%s has no %s intensities, only %s ones", who,
+                         grid_scope_name(request->scope), grid_scope_name(kind->scope));
+    return 0;
+}
+
+int online_kind(const struct grid_provider *provider, const struct grid_request *request,
                 struct grid_kind *out_kind, struct fly_error *out_error)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
@@ -44,7 +65,7 @@ int online_kind(const struct online_provider *provider, const struct grid_reques
         return error_set(out_error, FLY_EUSAGE,
                          "'%s:%.60s' is no place; expected 1 to %zu letters, digits, '-', '_' or '.'",
                          provider->name, request->place, sizeof kind.zone - 1);
-    code = provider->choose(request, &kind, out_error);
+    code = choose(provider, request, &kind, out_error);
     if (code < 0)
         return code;
     snprintf(kind.provider, sizeof kind.provider, "%s", provider->name);
@@ -259,7 +280,7 @@ static int refresh(struct reading *reading, enum online_query query, int64_t fro
 
 static void refresh_all(struct reading *reading)
 {
-    const struct online_provider *provider = reading->provider;
+    const struct grid_provider *provider = reading->provider;
     int64_t recent_s = reading->now_s - provider->recent_s;
     int64_t actual_to_s = reading->to_s < reading->now_s ? reading->to_s : reading->now_s;
     int code = 0;
@@ -307,7 +328,7 @@ static int give(struct reading *reading, struct grid_answer *out_answer, struct 
     return 0;
 }
 
-int online_read(const struct online_provider *provider, const struct grid_request *request,
+int online_read(const struct grid_provider *provider, const struct grid_request *request,
                 struct grid_answer *out_answer, struct fly_error *out_error)
 {
     struct reading reading = {.provider = provider, .request = request};

@@ -1,14 +1,247 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "grid/online_ask.h"
+/* Puts one question to a service, and reads its answer. */
+#include "grid/online.h"
 
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/harmless.h"
 #include "base/http_client.h"
-#include "grid/online_rows.h"
+#include "base/number.h"
+#include "base/text/iso_time.h"
+
+/* ---- rows ---- */
+
+int online_read_body(const struct shape *shape, json_t *body, struct arena *arena, void *out_answer,
+                     struct fly_error *out_error)
+{
+    struct shape_fault fault;
+    int code = shape_read_as(shape, body, SHAPE_BORROWING, arena, out_answer, &fault, NULL);
+
+    if (code == 0)
+        return 0;
+    if (code == FLY_ENOMEM)
+        return error_no_memory(out_error);
+    if (fault.path[0] != '\0')
+        return online_refuse(fault.path, fault.expected, out_error);
+    /* A text that is not an object has no first member. */
+    return shape->bare ? error_set(out_error, FLY_EDATA, "expected %s", fault.expected)
+                       : online_refuse(shape->fields[0].name, shape->fields[0].expected, out_error);
+}
+
+bool online_time(const char *text, int64_t *out_s)
+{
+    return iso_time_parse_utc(text, true, out_s);
+}
+
+double online_value(double value, enum grid_unit unit)
+{
+    return isnan(value) ? NAN : grid_unit_convert(unit, value);
+}
+
+int online_refuse(const char *member, const char *expected, struct fly_error *out_error)
+{
+    return error_set(out_error, FLY_EDATA, "'%s': expected %s", member, expected);
+}
+
+int online_same(const char *name, const char *text, const char *word, struct fly_error *out_error)
+{
+    if (strcasecmp(text, word) == 0)
+        return 0;
+    return error_set(out_error, FLY_EDATA, "'%s' is '%.40s' where '%.40s' was asked for", name, text, word);
+}
+
+char *online_minute(int64_t s, char *text)
+{
+    iso_time_format(s - ((s % 60) + 60) % 60, text);
+    /* Removes the seconds of "2026-11-22T07:30:00Z". */
+    if (strlen(text) == strlen("2026-11-22T07:30:00Z"))
+        memcpy(text + strlen("2026-11-22T07:30"), "Z", 2);
+    return text;
+}
+
+/* ---- address and key ---- */
+
+static const char timeout_variable[] = "FLYBALL_CARBON_TIMEOUT";
+static const double usual_timeout_s = 20.0, longest_timeout_s = 600.0;
+
+static const char *given(const char *variable)
+{
+    const char *value = variable != NULL ? getenv(variable) : NULL;
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* Returns whether an address is at `host`. */
+static bool is_at(const char *base, const char *host)
+{
+    const char *begin = strstr(base, "://");
+    size_t length = strlen(host);
+
+    return begin != NULL && strncasecmp(begin + 3, host, length) == 0 &&
+           strchr(":/", begin[3 + length]) != NULL; /* the end of the text counts too */
+}
+
+/* Returns whether the host is a name of this machine, as in "http://127.0.0.1:8090/v3", and nothing else. */
+static bool is_within_machine(const char *base)
+{
+    static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]"};
+
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        if (is_at(base, hosts[i]))
+            return true;
+    }
+    return false;
+}
+
+static int find_key_header(const struct grid_provider *provider, struct online_account *account,
+                           struct fly_error *out_error)
+{
+    const char *header = given(provider->header_variable);
+
+    if (header != NULL &&
+        (strlen(header) >= sizeof account->key_header ||
+         strspn(header, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") !=
+             strlen(header)))
+        return error_set(out_error, FLY_ECONFIG,
+                         "bad value for %s: expected a header's name of letters, digits, '-' and '_'",
+                         provider->header_variable);
+    if (header == NULL)
+        header = provider->gateway != NULL && is_at(account->base, provider->gateway)
+                     ? provider->gateway_header
+                     : provider->key_header;
+    snprintf(account->key_header, sizeof account->key_header, "%s", header != NULL ? header : "");
+    return 0;
+}
+
+static int find_timeout(struct online_account *account, struct fly_error *out_error)
+{
+    const char *text = given(timeout_variable);
+
+    account->timeout_s = usual_timeout_s;
+    if (text == NULL)
+        return 0;
+    if (!number_parse_double(text, &account->timeout_s) || account->timeout_s < 0.1 ||
+        account->timeout_s > longest_timeout_s)
+        return error_set(out_error, FLY_ECONFIG, "bad value '%.40s' for %s: expected 0.1 to 600 s", text,
+                         timeout_variable);
+    return 0;
+}
+
+int online_account_find(const struct grid_provider *provider, struct online_account *out_account,
+                        struct fly_error *out_error)
+{
+    struct online_account account = {.base = ""};
+    const char *base = given(provider->base_variable);
+    size_t length;
+    int code;
+
+    if (base == NULL)
+        base = provider->base;
+    if (base == NULL)
+        return error_set(out_error, FLY_ECONFIG,
+                         "the address of %s is not known; set %s to it, as http://HOST:PORT", provider->name,
+                         provider->base_variable);
+    length = strlen(base);
+    while (length > 0 && base[length - 1] == '/')
+        length--;
+    if ((strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0) ||
+        length >= sizeof account.base || strpbrk(base, " @?#\"\\\r\n\t") != NULL)
+        return error_set(
+            out_error, FLY_ECONFIG,
+            "bad value for %s: expected http://HOST:PORT or https://HOST, without a user's name, "
+            "'?' or '#'",
+            provider->base_variable);
+    memcpy(account.base, base, length);
+    account.base[length] = '\0';
+    account.within_machine = is_within_machine(account.base);
+    code = find_timeout(&account, out_error);
+    if (code == 0)
+        code = find_key_header(provider, &account, out_error);
+    if (code == 0)
+        *out_account = account;
+    return code;
+}
+
+static bool is_header_text(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < ' ' || (unsigned char)*text == 0x7F)
+            return false;
+    }
+    return true;
+}
+
+static int take_key(const char *text, const char *from, char key[ACCOUNT_KEY_MAX],
+                    struct fly_error *out_error)
+{
+    size_t length = strlen(text);
+
+    while (length > 0 && isspace((unsigned char)text[length - 1]))
+        length--;
+    if (length == 0 || length >= ACCOUNT_KEY_MAX)
+        return error_set(out_error, FLY_ECONFIG, "%s holds no key: expected a line of 1 to %d bytes", from,
+                         ACCOUNT_KEY_MAX - 1);
+    memcpy(key, text, length);
+    key[length] = '\0';
+    if (!is_header_text(key))
+        return error_set(out_error, FLY_ECONFIG, "%s holds no key: expected one line of text", from);
+    return 0;
+}
+
+static int read_key_file(const char *path, char key[ACCOUNT_KEY_MAX], struct fly_error *out_error)
+{
+    char text[ACCOUNT_KEY_MAX + 1], from[ACCOUNT_KEY_MAX];
+    FILE *file = fopen(path, "re");
+    size_t length;
+
+    if (file == NULL)
+        return error_set(out_error,
+                         errno == ENOENT   ? FLY_ENOTFOUND
+                         : errno == EACCES ? FLY_EPERM
+                                           : FLY_EREAD,
+                         "the key's file '%.200s' cannot be read: %s", path, strerror(errno));
+    length = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    text[memchr(text, '\0', length) != NULL ? 0 : length] = '\0';
+    snprintf(from, sizeof from, "the file '%.200s'", path);
+    return take_key(text, from, key, out_error);
+}
+
+int online_account_unlock(const struct grid_provider *provider, struct online_account *account,
+                          struct fly_error *out_error)
+{
+    const char *file = given(provider->key_file_variable), *key = given(provider->key_variable);
+    const char *user = given(provider->user_variable);
+
+    if (provider->secret == ONLINE_OPEN)
+        return 0;
+    if (strncmp(account->base, "http://", 7) == 0 && !account->within_machine)
+        return error_set(out_error, FLY_ECONFIG,
+                         "the key of %s would travel in the clear; set %s to an address with https://",
+                         provider->name, provider->base_variable);
+    if (provider->secret == ONLINE_LOGIN && user == NULL)
+        return error_set(out_error, FLY_ECONFIG, "%s wants an account; set %s and %s", provider->name,
+                         provider->user_variable, provider->key_file_variable);
+    if (user != NULL && (strlen(user) >= sizeof account->user || !is_header_text(user)))
+        return error_set(out_error, FLY_ECONFIG, "%s holds no name", provider->user_variable);
+    if (user != NULL)
+        snprintf(account->user, sizeof account->user, "%s", user);
+    if (file != NULL)
+        return read_key_file(file, account->key, out_error);
+    if (key != NULL)
+        return take_key(key, provider->key_variable, account->key, out_error);
+    return error_set(out_error, FLY_ECONFIG, "%s wants a key; set %s to the file that holds it",
+                     provider->name, provider->key_file_variable);
+}
+
+/* ---- a question ---- */
 
 enum {
     URL_MAX = 1024,
@@ -100,7 +333,7 @@ static const struct {
     {500, 599, ASK_FAILED, FLY_EUNREACHABLE, "is not well", NO_REMEDY},
 };
 
-static enum ask_outcome judge(const struct online_provider *provider, const struct online_account *account,
+static enum ask_outcome judge(const struct grid_provider *provider, const struct online_account *account,
                               const struct http_answer *answer, struct fly_error *out_error)
 {
     const char *const variables[REMEDIES] = {"", provider->key_variable, provider->base_variable};
@@ -198,7 +431,7 @@ static enum ask_outcome take_token(struct online_account *account, const struct 
     return good ? ASK_ANSWERED : ASK_FAILED;
 }
 
-static enum ask_outcome log_in(const struct online_provider *provider, struct online_account *account,
+static enum ask_outcome log_in(const struct grid_provider *provider, struct online_account *account,
                                double *out_retry_after_s, struct fly_error *out_error)
 {
     char url[URL_MAX], both[BASIC_MAX], header[HEADER_MAX], encoded[BASIC_MAX * 4 / 3 + 8];
@@ -223,7 +456,7 @@ static enum ask_outcome log_in(const struct online_provider *provider, struct on
     return outcome;
 }
 
-static const char *secret_header(const struct online_provider *provider, const struct online_account *account,
+static const char *secret_header(const struct grid_provider *provider, const struct online_account *account,
                                  char header[HEADER_MAX])
 {
     if (provider->secret == ONLINE_OPEN)
@@ -236,7 +469,7 @@ static const char *secret_header(const struct online_provider *provider, const s
 }
 
 /* Logs in if needed, and again if the token has expired. */
-static enum ask_outcome send_known(const struct online_provider *provider, struct online_account *account,
+static enum ask_outcome send_known(const struct grid_provider *provider, struct online_account *account,
                                    const char *url, struct http_answer *out_answer, double *out_retry_after_s,
                                    struct fly_error *out_error)
 {
@@ -259,7 +492,7 @@ static enum ask_outcome send_known(const struct online_provider *provider, struc
     return send(account, url, secret_header(provider, account, header), out_answer, out_error);
 }
 
-static int read_body(const struct online_provider *provider, const struct online_question *question,
+static int read_body(const struct grid_provider *provider, const struct online_question *question,
                      const struct grid_kind *kind, json_t *body, struct grid_answer *out_answer,
                      struct fly_error *out_error)
 {
@@ -279,7 +512,7 @@ static int read_body(const struct online_provider *provider, const struct online
     return code;
 }
 
-int online_parse(const struct online_provider *provider, const struct online_question *question,
+int online_parse(const struct grid_provider *provider, const struct online_question *question,
                  const struct grid_kind *kind, const char *text, size_t length,
                  struct grid_answer *out_answer, struct fly_error *out_error)
 {
@@ -293,7 +526,7 @@ int online_parse(const struct online_provider *provider, const struct online_que
     return code;
 }
 
-static enum ask_outcome take_answer(const struct online_provider *provider,
+static enum ask_outcome take_answer(const struct grid_provider *provider,
                                     const struct online_question *question, const struct grid_kind *kind,
                                     const struct buffer *text, struct grid_answer *out_answer,
                                     struct fly_error *out_error)
@@ -314,7 +547,7 @@ static enum ask_outcome take_answer(const struct online_provider *provider,
     return ASK_REFUSED;
 }
 
-static enum ask_outcome read_answer(const struct online_provider *provider,
+static enum ask_outcome read_answer(const struct grid_provider *provider,
                                     const struct online_account *account,
                                     const struct online_question *question, const struct grid_kind *kind,
                                     const struct http_answer *answer, struct grid_answer *out_answer,
@@ -333,7 +566,7 @@ static enum ask_outcome read_answer(const struct online_provider *provider,
     return outcome;
 }
 
-enum ask_outcome online_ask(const struct online_provider *provider, struct online_account *account,
+enum ask_outcome online_ask(const struct grid_provider *provider, struct online_account *account,
                             const struct online_question *question, const struct grid_kind *kind,
                             struct grid_answer *out_answer, double *out_retry_after_s,
                             struct fly_error *out_error)

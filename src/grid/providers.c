@@ -7,9 +7,51 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "base/words.h"
+#include "grid/online.h"
 
-const struct grid_provider *const grid_providers[] = {
+/* ---- one figure for all time ---- */
+
+/* One figure for all time, for a site with a contract or a grid without data. */
+
+/* From 1970 to 2106, in periods of ten years, since the figure never changes. */
+static const int64_t last_s = INT64_C(4294967296);
+
+static int constant_read(const struct grid_request *request, struct grid_answer *out_answer,
+                         struct fly_error *out_error)
+{
+    struct grid_kind kind = {.quantity = request->quantity, .scope = request->scope, .provider = "constant"};
+    struct grid_answer answer = {.remark = ""};
+    struct grid_period period = {
+        .start_s = 0, .end_s = last_s, .quality = GRID_FALL_BACK, .issued_s = GRID_TIME_UNKNOWN};
+    bool carbon = request->quantity == GRID_CARBON;
+    int code;
+
+    if (!number_parse_double(request->place, &period.value) ||
+        (carbon ? period.value <= 0.0 || period.value > GRID_CARBON_MOST
+                : period.value < -GRID_PRICE_MOST || period.value > GRID_PRICE_MOST))
+        return error_set(out_error, FLY_EDATA, "constant '%.60s': expected %s; write it as constant:380",
+                         request->place,
+                         carbon ? "a carbon intensity above 0 and up to 5000 g/kWh" : "a price per kWh");
+    grid_series_init(&answer.actual, &kind, GRID_PERIODS_MAX);
+    grid_series_init(&answer.published, &kind, GRID_PERIODS_MAX);
+    code = grid_series_add(&answer.actual, &period, out_error);
+    if (code == 0)
+        code = grid_series_settle(&answer.actual, out_error);
+    if (code == 0)
+        *out_answer = answer;
+    else
+        grid_answer_deinit(&answer);
+    return code;
+}
+
+const struct grid_provider grid_provider_constant = {
+    .name = "constant",
+    .read = constant_read,
+};
+
+static const struct grid_provider *const grid_providers[] = {
     &grid_provider_carbon_aware,
     &grid_provider_constant,
     &grid_provider_csv,
@@ -54,24 +96,53 @@ static int refuse(const char *source, const char *word, struct fly_error *out_er
         word, source, all);
 }
 
+const struct grid_provider *grid_provider_of(const char *source)
+{
+    size_t length = strcspn(source, ":");
+
+    for (size_t i = 0; source[length] == ':' && grid_providers[i] != NULL; i++) {
+        if (strlen(grid_providers[i]->name) == length &&
+            strncmp(source, grid_providers[i]->name, length) == 0)
+            return grid_providers[i];
+    }
+    return NULL;
+}
+
+bool grid_is_local(const char *source)
+{
+    const struct grid_provider *provider = grid_provider_of(source);
+
+    return provider == NULL || provider->read != NULL;
+}
+
 int grid_read(const char *source, struct grid_request *request, struct grid_answer *out_answer,
               struct fly_error *out_error)
 {
-    const char *colon = strchr(source, ':');
+    const struct grid_provider *provider = grid_provider_of(source);
     char word[WORD_MAX];
 
-    for (size_t i = 0; colon != NULL && grid_providers[i] != NULL; i++) {
-        const char *name = grid_providers[i]->name;
-
-        if (strlen(name) == (size_t)(colon - source) && strncmp(source, name, strlen(name)) == 0) {
-            request->place = colon + 1;
-            return grid_providers[i]->read(request, out_answer, out_error);
-        }
-    }
-    take_word(source, word);
-    if (word[0] != '\0' && access(source, F_OK) != 0)
-        return refuse(source, word, out_error);
     /* Anything else can be the name of a file. */
-    request->place = source;
-    return grid_provider_csv.read(request, out_answer, out_error);
+    request->place = provider != NULL ? strchr(source, ':') + 1 : source;
+    if (provider == NULL) {
+        take_word(source, word);
+        if (word[0] != '\0' && access(source, F_OK) != 0)
+            return refuse(source, word, out_error);
+        provider = &grid_provider_csv;
+    }
+    return provider->read != NULL ? provider->read(request, out_answer, out_error)
+                                  : online_read(provider, request, out_answer, out_error);
+}
+
+int grid_read_signal(const char *source, int signal, struct grid_request *request,
+                     struct grid_answer *out_answer, const char *remedy, struct fly_error *out_error)
+{
+    int code;
+
+    request->quantity = signal == CARBON_PRICE ? GRID_PRICE : GRID_CARBON;
+    code = grid_read(source, request, out_answer, out_error);
+    if (code < 0 || out_answer->actual.kind.quantity == request->quantity)
+        return code;
+    grid_answer_deinit(out_answer);
+    return error_set(out_error, FLY_EUSAGE, "'%.255s' has no %s%s", source,
+                     signal == CARBON_PRICE ? "prices" : "carbon intensities", remedy);
 }

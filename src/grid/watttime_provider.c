@@ -11,22 +11,12 @@
 #include "base/error.h"
 #include "base/text/iso_time.h"
 #include "grid/online.h"
-#include "grid/online_rows.h"
-#include "grid/provider.h"
 
 enum { STEP_MOST_S = 86400 };
 
 static const char *signal_word(enum grid_signal signal)
 {
     return signal == GRID_AVERAGE ? "co2_aoer" : "co2_moer";
-}
-
-static int watttime_choose(const struct grid_request *request, struct grid_kind *kind,
-                           struct fly_error *out_error)
-{
-    enum grid_signal signal = request->signal == GRID_AVERAGE ? GRID_AVERAGE : GRID_MARGINAL;
-
-    return online_choose("WattTime", request, signal, GRID_DIRECT, kind, out_error);
 }
 
 static int watttime_write_path(const struct online_question *question, struct buffer *url,
@@ -134,8 +124,11 @@ static int watttime_parse(const struct online_question *question, json_t *body, 
     return code < 0 ? code : take_answer(question, &said, answer, out_error);
 }
 
-const struct online_provider online_watttime = {
+const struct grid_provider grid_provider_watttime = {
     .name = "watttime",
+    .title = "WattTime",
+    .usual_signal = GRID_MARGINAL,
+    .scope = GRID_DIRECT,
     .base = "https://api.watttime.org",
     .base_variable = "FLYBALL_WATTTIME_URL",
     .secret = ONLINE_LOGIN,
@@ -146,20 +139,6 @@ const struct online_provider online_watttime = {
     .step_s = 300,
     .longest_s = 30 * 86400,
     .forecast_s = 48 * 3600,
-    .choose = watttime_choose,
     .write_path = watttime_write_path,
     .parse = watttime_parse,
-};
-
-static int watttime_read(const struct grid_request *request, struct grid_answer *out_answer,
-                         struct fly_error *out_error)
-{
-    return online_read(&online_watttime, request, out_answer, out_error);
-}
-
-const struct grid_provider grid_provider_watttime = {
-    .name = "watttime",
-    .place = "REGION",
-    .summary = "WattTime, with an account: watttime:CAISO_NORTH",
-    .read = watttime_read,
 };

@@ -133,4 +133,30 @@ const char *grid_quality_name(enum grid_quality quality);
 const char *grid_signal_name(enum grid_signal signal);
 const char *grid_scope_name(enum grid_scope scope);
 
+/* Orders the periods, and resolves what overlaps. FLY_ELIMIT, FLY_ENOMEM. */
+int grid_series_settle(struct grid_series *series, struct fly_error *out_error);
+
+/*
+ * Counts as missing the periods that a settled series lacks between its others: as many as fit
+ * into each gap.
+ */
+void grid_series_count_absent(struct grid_series *series);
+
+/* The figures that a kWh may have. */
+enum { CARBON_INTENSITY, CARBON_PRICE, CARBON_SIGNALS };
+
+/* What a provider answers (grid/providers.h): two series of one kind. */
+struct grid_answer {
+    struct grid_series actual;
+    struct grid_series published; /* forecasts; empty if there are none */
+
+    /* Why a part of what was wanted is missing or old, although there is an answer; "" if it is complete. */
+    char remark[FLY_ERROR_TEXT_MAX];
+};
+
+/* The most periods of a series: ten years of five-minute periods. */
+enum { GRID_PERIODS_MAX = 1 << 20 };
+
+void grid_answer_deinit(struct grid_answer *answer);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "statement_fixture.h"
-#include "model/grid_settle.h"
+#include "model/grid_series.h"
 
 enum { MEMORY_MAX = 64 << 20 };
 

@@ -7,7 +7,7 @@
 
 #include "grid/forecast.h"
 #include "grid/providers.h"
-#include "model/grid_settle.h"
+#include "model/grid_series.h"
 #include "test_data.h"
 
 enum { HOUR_S = 3600, DAY_S = 86400 };

@@ -12,7 +12,7 @@
 #include "base/text/iso_time.h"
 #include "grid/forecast.h"
 #include "grid/grid_account.h"
-#include "model/grid_settle.h"
+#include "model/grid_series.h"
 #include "test_data.h"
 
 enum { HOUR_S = 3600, DAY_S = 86400, RAW_MAX = 20000, SLICES_MAX = 12000, NEAR_MAX = 512 };

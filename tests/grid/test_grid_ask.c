@@ -7,10 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "grid/cache_text.h"
 #include "grid/grid_cache.h"
-#include "grid/online_account.h"
-#include "model/grid_settle.h"
+#include "grid/online.h"
+#include "model/grid_series.h"
 
 enum { HOUR_S = 3600, DAY_S = 86400, STEP_S = 1800 };
 
@@ -286,8 +285,8 @@ static void test_headers_of_keys(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *const values[] = {cases[i].base, cases[i].header};
-        const char *const variables[] = {online_electricity_maps.base_variable,
-                                         online_electricity_maps.header_variable};
+        const char *const variables[] = {grid_provider_electricity_maps.base_variable,
+                                         grid_provider_electricity_maps.header_variable};
         struct online_account account;
 
         for (size_t v = 0; v < COUNT(values); v++) {
@@ -297,13 +296,14 @@ static void test_headers_of_keys(void **state)
                 assert_int_equal(unsetenv(variables[v]), 0);
         }
         if (cases[i].expected == NULL) {
-            assert_int_equal(online_account_find(&online_electricity_maps, &account, NULL), FLY_ECONFIG);
+            assert_int_equal(online_account_find(&grid_provider_electricity_maps, &account, NULL),
+                             FLY_ECONFIG);
             continue;
         }
-        assert_int_equal(online_account_find(&online_electricity_maps, &account, NULL), 0);
+        assert_int_equal(online_account_find(&grid_provider_electricity_maps, &account, NULL), 0);
         assert_string_equal(account.key_header, cases[i].expected);
     }
-    assert_int_equal(online_account_find(&online_gb, &(struct online_account){.base = ""}, NULL), 0);
+    assert_int_equal(online_account_find(&grid_provider_gb, &(struct online_account){.base = ""}, NULL), 0);
 }
 
 /* Only so many periods are kept, and what was dropped has to be asked for again. */

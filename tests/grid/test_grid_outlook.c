@@ -2,8 +2,8 @@
 /* What lies ahead, as the carbon plan takes it. */
 #include "test.h"
 
-#include "grid/outlook.h"
-#include "model/grid_settle.h"
+#include "grid/forecast.h"
+#include "model/grid_series.h"
 
 enum { HOUR_S = 3600, DAY_S = 86400 };
 

@@ -27,7 +27,6 @@ JSON_BY_HAND = re.compile(
     r"|v?(un)?pack|load)")
 # Which files still do. This list only shrinks.
 WALKS_JSON = [
-    "src/cli/carbon/carbon_view_table.c",
     "src/cli/carbon/cmd_carbon_plan.c",
     "src/cli/carbon/cmd_carbon_report.c",
     "src/cli/demo/demo_report.c",

@@ -3,7 +3,7 @@
 #define FLYBALL_CLI_CARBON_CARBON_VIEW_H
 
 #include "cli/frame/call.h"
-#include "grid/grid_answer.h"
+#include "grid/providers.h"
 #include "train/account/carbon_statement.h"
 
 /*
@@ -47,6 +47,7 @@ struct carbon_view {
     const char *source;
     struct grid_request request; /* with the current time in it */
     struct grid_answer answer;   /* owned */
+    int64_t from_s;              /* of a forecast */
     struct grid_period *rows;    /* owned */
     size_t count;
 };
@@ -54,32 +55,8 @@ struct carbon_view {
 /* Sets signal and scope by the options. */
 void carbon_view_choose(const struct cli_call *call, struct grid_request *request);
 
-/* Makes the request from the options; the command sets `from` and `to`. */
-int carbon_view_begin(const struct cli_call *call, struct carbon_view *view, struct fly_error *out_error);
-
 /* Reads a time from an option, or takes `otherwise`. */
 int carbon_view_time(const struct cli_call *call, const char *option, int64_t otherwise, int64_t *out_s,
-                     struct fly_error *out_error);
-
-/* Reads the figures; warns of missing ones. */
-int carbon_view_read(const struct cli_call *call, struct carbon_view *view, struct fly_error *out_error);
-
-/*
- * Returns whether the source has all its figures at hand, so that no server is asked: a file or a
- * constant.
- */
-bool carbon_view_is_local(const struct carbon_view *view);
-
-/* Makes rows from what is known: actual values, else published ones, else unknown. FLY_ENOMEM, FLY_ELIMIT. */
-int carbon_view_sweep(struct carbon_view *view, int64_t from_s, int64_t to_s, struct fly_error *out_error);
-
-/* Makes rows from now on, as a plan sees them (grid/forecast.h). */
-int carbon_view_forecast(struct carbon_view *view, int64_t from_s, int64_t to_s, struct fly_error *out_error);
-
-extern const struct quantities carbon_view_quantities;
-
-/* Prints the table, and draws the picture if it is wanted. `schema` is static. */
-int carbon_view_emit(const struct cli_call *call, const struct carbon_view *view, const char *schema,
                      struct fly_error *out_error);
 
 /* Draws the intensity over time into a file. FLY_EWRITE, FLY_ENOMEM, FLY_ELIMIT. */
@@ -92,7 +69,5 @@ int carbon_plot(const struct carbon_view *view, const char *path, struct fly_err
  */
 int statement_plot(const struct carbon_statement *statement, const struct energy_slice *slices,
                    size_t slice_count, const char *title, const char *path, struct fly_error *out_error);
-
-void carbon_view_end(struct carbon_view *view);
 
 #endif

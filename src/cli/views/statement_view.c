@@ -12,6 +12,200 @@
 #include "grid/providers.h"
 #include "shapes/shape_told.h"
 
+/* ---- JSON: figures of one way; unknown ones are null ---- */
+
+struct part_figures {
+    double of[STATEMENT_PARTS];
+};
+
+static const struct shape_field part_rows[] = {
+    {SHAPE_AT_AS("gpus", part_figures, of[STATEMENT_GPUS]), TOLD_NUMBER},
+    {SHAPE_AT_AS("host", part_figures, of[STATEMENT_HOST]), TOLD_NUMBER},
+    {SHAPE_AT_AS("pue", part_figures, of[STATEMENT_PUE]), TOLD_NUMBER},
+    {SHAPE_AT_AS("all", part_figures, of[STATEMENT_ALL]), TOLD_NUMBER},
+};
+static const struct shape part_shape = {SHAPE_OF(part_figures, part_rows)};
+
+static const struct shape_field share_rows[] = {
+    {SHAPE_AT_AS("measured", quality_shares, of[GRID_MEASURED]), TOLD_TIMES(100.0)},
+    {SHAPE_AT_AS("estimated", quality_shares, of[GRID_ESTIMATED]), TOLD_TIMES(100.0)},
+    {SHAPE_AT_AS("forecast", quality_shares, of[GRID_FORECAST]), TOLD_TIMES(100.0)},
+    {SHAPE_AT_AS("own forecast", quality_shares, of[GRID_OWN_FORECAST]), TOLD_TIMES(100.0)},
+    {SHAPE_AT_AS("fall-back", quality_shares, of[GRID_FALL_BACK]), TOLD_TIMES(100.0)},
+    {SHAPE_AT_AS("unknown", quality_shares, of[GRID_UNKNOWN]), TOLD_TIMES(100.0)},
+};
+const struct shape quality_share_shape = {SHAPE_OF(quality_shares, share_rows)};
+
+/* NULL for figures that the grid does not give, here and below. */
+struct coverage {
+    const double *intensity, *price; /* shares */
+};
+
+static const struct shape_field coverage_rows[] = {
+    {SHAPE_AT(coverage, intensity), TOLD_POINTED(&quality_share_shape)},
+    {SHAPE_AT(coverage, price), TOLD_POINTED(&quality_share_shape)},
+};
+static const struct shape coverage_shape = {SHAPE_OF(coverage, coverage_rows)};
+
+static json_t *moment(double time_s)
+{
+    char text[ISO_TIME_TEXT_MAX];
+
+    return isfinite(time_s) ? json_string(iso_time_format((int64_t)time_s, text)) : NULL;
+}
+
+static json_t *start_of(const void *from)
+{
+    return moment(((const struct statement_figures *)from)->start_s);
+}
+
+static json_t *end_of(const void *from)
+{
+    return moment(((const struct statement_figures *)from)->end_s);
+}
+
+static const struct shape_field figures_rows[] = {
+    {SHAPE_AT(statement_figures, limit_w), TOLD_NUMBER},
+    {.name = "start", TOLD_MADE(start_of)},
+    {.name = "end", TOLD_MADE(end_of)},
+    {SHAPE_AT(statement_figures, time_s), TOLD_NUMBER},
+    {SHAPE_AT(statement_figures, energy_j), SHAPE_IS_STRUCT(&part_shape)},
+};
+static const struct shape figures_shape = {SHAPE_OF(statement_figures, figures_rows)};
+
+struct way {
+    const char *way;
+    bool estimated;
+    const struct statement_figures *figures;
+    const double *carbon_g, *money; /* of each part */
+    struct coverage coverage_percent;
+    double unmeasured_s;
+};
+
+static const struct shape_field way_rows[] = {
+    {SHAPE_AT(way, way), TOLD_ANY_TEXT},
+    {SHAPE_AT(way, estimated), TOLD_BOOL},
+    {SHAPE_AT(way, figures), TOLD_MERGED(&figures_shape)},
+    {SHAPE_AT(way, carbon_g), TOLD_POINTED(&part_shape)},
+    {SHAPE_AT(way, money), TOLD_POINTED(&part_shape)},
+    {SHAPE_AT(way, coverage_percent), SHAPE_IS_STRUCT(&coverage_shape)},
+    {SHAPE_AT(way, unmeasured_s), TOLD_NUMBER},
+};
+static const struct shape way_shape = {SHAPE_OF(way, way_rows)};
+
+static void put_way(const struct carbon_statement *statement, enum statement_way number, struct way *out)
+{
+    const struct statement_figures *figures = &statement->ways[number];
+    bool planned = number == STATEMENT_AS_RUN && statement->planned;
+    bool emitted = statement->kinds[CARBON_INTENSITY] != NULL, paid = statement->kinds[CARBON_PRICE] != NULL;
+
+    out->way = planned ? "as planned" : statement_way_name(number);
+    out->estimated = number != STATEMENT_AS_RUN || planned;
+    out->figures = figures;
+    out->carbon_g = emitted ? figures->amount[CARBON_INTENSITY] : NULL;
+    out->money = paid ? figures->amount[CARBON_PRICE] : NULL;
+    out->coverage_percent = (struct coverage){emitted ? figures->share[CARBON_INTENSITY] : NULL,
+                                              paid ? figures->share[CARBON_PRICE] : NULL};
+    out->unmeasured_s = figures->unmeasured_s;
+}
+
+/* ---- JSON: the grid, and what is saved ---- */
+
+static json_t *signal_of(const void *from)
+{
+    return json_string(grid_signal_name(((const struct grid_kind *)from)->signal));
+}
+
+static json_t *scope_of(const void *from)
+{
+    return json_string(grid_scope_name(((const struct grid_kind *)from)->scope));
+}
+
+static const struct shape_field kind_rows[] = {
+    {SHAPE_AT(grid_kind, provider), TOLD_ANY_CHARS(grid_kind, provider)},
+    {SHAPE_AT(grid_kind, zone), TOLD_CHARS(grid_kind, zone)},
+    {.name = "signal", TOLD_MADE(signal_of)},
+    {.name = "scope", TOLD_MADE(scope_of)},
+    {SHAPE_AT(grid_kind, currency), TOLD_CHARS(grid_kind, currency)},
+};
+static const struct shape kind_shape = {SHAPE_OF(grid_kind, kind_rows)};
+
+static const struct shape_field mix_rows[] = {
+    {SHAPE_AT_AS("low_limit_w", carbon_mix, low.limit_w), TOLD_NUMBER},
+    {SHAPE_AT_AS("high_limit_w", carbon_mix, high.limit_w), TOLD_NUMBER},
+    {SHAPE_AT(carbon_mix, high_share), TOLD_NUMBER},
+};
+static const struct shape mix_shape = {SHAPE_OF(carbon_mix, mix_rows)};
+
+static const struct shape_field saving_rows[] = {
+    {SHAPE_AT(statement_saving, time_s), TOLD_NUMBER},
+    {SHAPE_AT(statement_saving, energy_j), TOLD_NUMBER},
+    {SHAPE_AT_AS("carbon_g", statement_saving, amount[CARBON_INTENSITY]), TOLD_NUMBER},
+    {SHAPE_AT_AS("money", statement_saving, amount[CARBON_PRICE]), TOLD_NUMBER},
+};
+static const struct shape saving_shape = {SHAPE_OF(statement_saving, saving_rows)};
+
+/* ---- JSON: all of it ---- */
+
+static const char *const host_names[] = {[STATEMENT_HOST_LEFT_OUT] = "left out",
+                                         [STATEMENT_HOST_STATED] = "stated",
+                                         [STATEMENT_HOST_MEASURED] = "measured"};
+
+static const struct shape_field grid_rows[] = {
+    {SHAPE_AT_AS("intensity", carbon_statement, kinds[CARBON_INTENSITY]), TOLD_POINTED(&kind_shape)},
+    {SHAPE_AT_AS("price", carbon_statement, kinds[CARBON_PRICE]), TOLD_POINTED(&kind_shape)},
+};
+static const struct shape grid_shape = {SHAPE_OF(carbon_statement, grid_rows)};
+
+static const struct shape_field rest_rows[] = {
+    {SHAPE_AT(carbon_statement, saved), SHAPE_IS_STRUCT(&saving_shape)},
+    {SHAPE_AT_AS("by_lower_limit", carbon_statement, by_limit), SHAPE_IS_STRUCT(&saving_shape)},
+    {SHAPE_AT_AS("by_following", carbon_statement, by_grid), SHAPE_IS_STRUCT(&saving_shape)},
+    {SHAPE_AT_AS("nothing_to_compare", carbon_statement, missing), TOLD_CHARS(carbon_statement, missing)},
+    {SHAPE_AT(carbon_statement, bound), TOLD_NUMBER},
+    {SHAPE_AT(carbon_statement, host), SHAPE_IS_WORD(host_names, STATEMENT_HOST_MEASURED + 1)},
+    {SHAPE_AT(carbon_statement, pue), TOLD_NUMBER},
+    {SHAPE_AT_AS("modelled_percent", carbon_statement, modelled_share), TOLD_TIMES(100.0)},
+    {SHAPE_AT(carbon_statement, measured_per_modelled), TOLD_NUMBER},
+    {SHAPE_AT_AS("limit_changes", carbon_statement, changes), TOLD_U32},
+};
+static const struct shape rest_shape = {SHAPE_OF(carbon_statement, rest_rows)};
+
+struct document {
+    const char *schema;
+    const struct carbon_statement *grid, *rest;
+    struct way ways[STATEMENT_WAYS];
+    size_t way_count;
+    const struct carbon_mix *best_mixture; /* NULL: not known */
+};
+
+static const struct shape_field document_rows[] = {
+    {SHAPE_AT(document, schema), TOLD_ANY_TEXT},
+    {SHAPE_AT(document, grid), TOLD_MERGED(&grid_shape)},
+    {SHAPE_AT(document, ways), SHAPE_IS_STRUCTS_HERE(&way_shape, document, ways, way_count)},
+    {SHAPE_AT(document, best_mixture), TOLD_POINTED(&mix_shape)},
+    {SHAPE_AT(document, rest), TOLD_MERGED(&rest_shape)},
+};
+static const struct shape document_shape = {SHAPE_OF(document, document_rows)};
+
+json_t *statement_json(const struct carbon_statement *statement)
+{
+    /*
+     * Version 1 had no best mixture, and counted what the best single limit saves as saved by the
+     * lower limit.
+     */
+    struct document document = {.schema = "flyball.carbon.statement/2", .grid = statement, .rest = statement};
+
+    for (int way = 0; way < STATEMENT_WAYS; way++) {
+        if (statement->ways[way].known)
+            put_way(statement, (enum statement_way)way, &document.ways[document.way_count++]);
+    }
+    document.best_mixture = statement->ways[STATEMENT_MIX].known ? &statement->mix : NULL;
+    return shape_tell(&document_shape, &document);
+}
+
+/* ---- lines ---- */
+
 /*
  * A statement for people: a line for each fact of the ways, for what was saved, and for what that
  * is based on.
@@ -73,7 +267,7 @@ static bool is_shown(const struct carbon_statement *statement, enum statement_pa
     }
 }
 
-/* Writes a line for each fact, in the same order as put_way. */
+/* Writes a line for each fact, in the same order as put_column. */
 static void put_names(const struct carbon_statement *statement, struct grid *grid)
 {
     size_t row = 1;
@@ -103,7 +297,7 @@ static bool is_mixed(const struct carbon_mix *mix)
     return mix->high_share > 0.0 && mix->high_share < 1.0;
 }
 
-static void put_way(const struct carbon_statement *statement, enum statement_way way, struct grid *grid)
+static void put_column(const struct carbon_statement *statement, enum statement_way way, struct grid *grid)
 {
     const struct statement_figures *figures = &statement->ways[way];
     size_t row = 0, column = grid->columns++;
@@ -232,7 +426,7 @@ void statement_lines(const struct carbon_statement *statement, const char *inden
     put_names(statement, &grid);
     for (int way = 0; way < STATEMENT_WAYS; way++) {
         if (statement->ways[way].known)
-            put_way(statement, (enum statement_way)way, &grid);
+            put_column(statement, (enum statement_way)way, &grid);
     }
     put_grid(&grid, indent, out);
     if (statement->missing[0] != '\0')
@@ -256,6 +450,8 @@ void statement_lines(const struct carbon_statement *statement, const char *inden
                       amount_time(statement->ways[STATEMENT_AS_RUN].unmeasured_s, text));
     }
 }
+
+/* ---- what is read ---- */
 
 /* Room for a ledger of the largest size, its slices in each way, and its periods. */
 enum { MEMORY_MAX = 1 << 30, DAY_S = 86400 };
@@ -288,9 +484,7 @@ static const char *source_of(const struct statement_view *view, const struct sta
 static void read_source(struct statement_view *view, const struct statement_wish *wish, int signal,
                         int64_t from_s, int64_t to_s)
 {
-    static const enum grid_quantity quantities[CARBON_SIGNALS] = {GRID_CARBON, GRID_PRICE};
-    struct grid_request request = {.quantity = quantities[signal],
-                                   .from_s = from_s - GRID_FORECAST_DAYS * (int64_t)DAY_S,
+    struct grid_request request = {.from_s = from_s - GRID_FORECAST_DAYS * (int64_t)DAY_S,
                                    .to_s = to_s,
                                    .now_s = wish->now_s,
                                    .cached_only = wish->cached_only};
@@ -300,18 +494,10 @@ static void read_source(struct statement_view *view, const struct statement_wish
     view->sources[signal] = source_of(view, wish, signal);
     if (view->sources[signal] == NULL)
         return;
-    if (grid_read(view->sources[signal], &request, answer, &error) < 0) {
-        snprintf(view->remarks[signal], sizeof view->remarks[signal], "%s", error.text);
-        return;
-    }
-    view->has[signal] = true;
-    memcpy(view->remarks[signal], answer->remark, sizeof answer->remark);
-    if (answer->actual.kind.quantity == quantities[signal])
-        return;
-    snprintf(view->remarks[signal], sizeof view->remarks[signal], "'%s' has no %s; they are left out",
-             view->sources[signal], signal == CARBON_PRICE ? "prices" : "carbon intensities");
-    view->has[signal] = false;
-    grid_answer_deinit(answer);
+    view->has[signal] =
+        grid_read_signal(view->sources[signal], signal, &request, answer, "; they are left out", &error) == 0;
+    snprintf(view->remarks[signal], sizeof view->remarks[signal], "%s",
+             view->has[signal] ? answer->remark : error.text);
 }
 
 int statement_view_open(struct statement_view *view, const struct statement_wish *wish,
@@ -345,214 +531,4 @@ void statement_view_close(struct statement_view *view)
         view->has[signal] = false;
     }
     arena_deinit(&view->arena);
-}
-
-/* A statement for programs: unknown figures are null. */
-
-/* ---- figures of one way ---- */
-
-struct part_figures {
-    double of[STATEMENT_PARTS];
-};
-
-static const struct shape_field part_rows[] = {
-    {SHAPE_AT_AS("gpus", part_figures, of[STATEMENT_GPUS]), TOLD_NUMBER},
-    {SHAPE_AT_AS("host", part_figures, of[STATEMENT_HOST]), TOLD_NUMBER},
-    {SHAPE_AT_AS("pue", part_figures, of[STATEMENT_PUE]), TOLD_NUMBER},
-    {SHAPE_AT_AS("all", part_figures, of[STATEMENT_ALL]), TOLD_NUMBER},
-};
-
-static const struct shape part_shape = {SHAPE_OF(part_figures, part_rows)};
-
-/* Shares of the energy by the quality of the grid's figure. */
-struct quality_shares {
-    double of[GRID_QUALITY_COUNT];
-};
-
-static const struct shape_field share_rows[] = {
-    {SHAPE_AT_AS("measured", quality_shares, of[GRID_MEASURED]), TOLD_TIMES(100.0)},
-    {SHAPE_AT_AS("estimated", quality_shares, of[GRID_ESTIMATED]), TOLD_TIMES(100.0)},
-    {SHAPE_AT_AS("forecast", quality_shares, of[GRID_FORECAST]), TOLD_TIMES(100.0)},
-    {SHAPE_AT_AS("own forecast", quality_shares, of[GRID_OWN_FORECAST]), TOLD_TIMES(100.0)},
-    {SHAPE_AT_AS("fall-back", quality_shares, of[GRID_FALL_BACK]), TOLD_TIMES(100.0)},
-    {SHAPE_AT_AS("unknown", quality_shares, of[GRID_UNKNOWN]), TOLD_TIMES(100.0)},
-};
-
-static const struct shape share_shape = {SHAPE_OF(quality_shares, share_rows)};
-
-/* NULL for figures that the grid does not give, here and below. */
-struct coverage {
-    const double *intensity, *price; /* shares */
-};
-
-static const struct shape_field coverage_rows[] = {
-    {SHAPE_AT(coverage, intensity), TOLD_POINTED(&share_shape)},
-    {SHAPE_AT(coverage, price), TOLD_POINTED(&share_shape)},
-};
-
-static const struct shape coverage_shape = {SHAPE_OF(coverage, coverage_rows)};
-
-static json_t *moment(double time_s)
-{
-    char text[ISO_TIME_TEXT_MAX];
-
-    return isfinite(time_s) ? json_string(iso_time_format((int64_t)time_s, text)) : NULL;
-}
-
-static json_t *start_of(const void *from)
-{
-    return moment(((const struct statement_figures *)from)->start_s);
-}
-
-static json_t *end_of(const void *from)
-{
-    return moment(((const struct statement_figures *)from)->end_s);
-}
-
-static const struct shape_field figures_rows[] = {
-    {SHAPE_AT(statement_figures, limit_w), TOLD_NUMBER},
-    {.name = "start", TOLD_MADE(start_of)},
-    {.name = "end", TOLD_MADE(end_of)},
-    {SHAPE_AT(statement_figures, time_s), TOLD_NUMBER},
-    {SHAPE_AT(statement_figures, energy_j), SHAPE_IS_STRUCT(&part_shape)},
-};
-
-static const struct shape figures_shape = {SHAPE_OF(statement_figures, figures_rows)};
-
-struct way {
-    const char *way;
-    bool estimated;
-    const struct statement_figures *figures;
-    const double *carbon_g, *money; /* of each part */
-    struct coverage coverage_percent;
-    double unmeasured_s;
-};
-
-static const struct shape_field way_rows[] = {
-    {SHAPE_AT(way, way), TOLD_ANY_TEXT},
-    {SHAPE_AT(way, estimated), TOLD_BOOL},
-    {SHAPE_AT(way, figures), TOLD_MERGED(&figures_shape)},
-    {SHAPE_AT(way, carbon_g), TOLD_POINTED(&part_shape)},
-    {SHAPE_AT(way, money), TOLD_POINTED(&part_shape)},
-    {SHAPE_AT(way, coverage_percent), SHAPE_IS_STRUCT(&coverage_shape)},
-    {SHAPE_AT(way, unmeasured_s), TOLD_NUMBER},
-};
-
-static const struct shape way_shape = {SHAPE_OF(way, way_rows)};
-
-static void put_way_json(const struct carbon_statement *statement, enum statement_way number, struct way *out)
-{
-    const struct statement_figures *figures = &statement->ways[number];
-    bool planned = number == STATEMENT_AS_RUN && statement->planned;
-    bool emitted = statement->kinds[CARBON_INTENSITY] != NULL, paid = statement->kinds[CARBON_PRICE] != NULL;
-
-    out->way = planned ? "as planned" : statement_way_name(number);
-    out->estimated = number != STATEMENT_AS_RUN || planned;
-    out->figures = figures;
-    out->carbon_g = emitted ? figures->amount[CARBON_INTENSITY] : NULL;
-    out->money = paid ? figures->amount[CARBON_PRICE] : NULL;
-    out->coverage_percent = (struct coverage){emitted ? figures->share[CARBON_INTENSITY] : NULL,
-                                              paid ? figures->share[CARBON_PRICE] : NULL};
-    out->unmeasured_s = figures->unmeasured_s;
-}
-
-/* ---- the grid, and what is saved ---- */
-
-static json_t *signal_of(const void *from)
-{
-    return json_string(grid_signal_name(((const struct grid_kind *)from)->signal));
-}
-
-static json_t *scope_of(const void *from)
-{
-    return json_string(grid_scope_name(((const struct grid_kind *)from)->scope));
-}
-
-static const struct shape_field kind_rows[] = {
-    {SHAPE_AT(grid_kind, provider), TOLD_ANY_CHARS(grid_kind, provider)},
-    {SHAPE_AT(grid_kind, zone), TOLD_CHARS(grid_kind, zone)},
-    {.name = "signal", TOLD_MADE(signal_of)},
-    {.name = "scope", TOLD_MADE(scope_of)},
-    {SHAPE_AT(grid_kind, currency), TOLD_CHARS(grid_kind, currency)},
-};
-
-static const struct shape kind_shape = {SHAPE_OF(grid_kind, kind_rows)};
-
-static const struct shape_field mix_rows[] = {
-    {SHAPE_AT_AS("low_limit_w", carbon_mix, low.limit_w), TOLD_NUMBER},
-    {SHAPE_AT_AS("high_limit_w", carbon_mix, high.limit_w), TOLD_NUMBER},
-    {SHAPE_AT(carbon_mix, high_share), TOLD_NUMBER},
-};
-
-static const struct shape mix_shape = {SHAPE_OF(carbon_mix, mix_rows)};
-
-static const struct shape_field saving_rows[] = {
-    {SHAPE_AT(statement_saving, time_s), TOLD_NUMBER},
-    {SHAPE_AT(statement_saving, energy_j), TOLD_NUMBER},
-    {SHAPE_AT_AS("carbon_g", statement_saving, amount[CARBON_INTENSITY]), TOLD_NUMBER},
-    {SHAPE_AT_AS("money", statement_saving, amount[CARBON_PRICE]), TOLD_NUMBER},
-};
-
-static const struct shape saving_shape = {SHAPE_OF(statement_saving, saving_rows)};
-
-/* ---- all of it ---- */
-
-static const char *const host_names[] = {[STATEMENT_HOST_LEFT_OUT] = "left out",
-                                         [STATEMENT_HOST_STATED] = "stated",
-                                         [STATEMENT_HOST_MEASURED] = "measured"};
-
-static const struct shape_field grid_rows[] = {
-    {SHAPE_AT_AS("intensity", carbon_statement, kinds[CARBON_INTENSITY]), TOLD_POINTED(&kind_shape)},
-    {SHAPE_AT_AS("price", carbon_statement, kinds[CARBON_PRICE]), TOLD_POINTED(&kind_shape)},
-};
-
-static const struct shape grid_shape = {SHAPE_OF(carbon_statement, grid_rows)};
-
-static const struct shape_field rest_rows[] = {
-    {SHAPE_AT(carbon_statement, saved), SHAPE_IS_STRUCT(&saving_shape)},
-    {SHAPE_AT_AS("by_lower_limit", carbon_statement, by_limit), SHAPE_IS_STRUCT(&saving_shape)},
-    {SHAPE_AT_AS("by_following", carbon_statement, by_grid), SHAPE_IS_STRUCT(&saving_shape)},
-    {SHAPE_AT_AS("nothing_to_compare", carbon_statement, missing), TOLD_CHARS(carbon_statement, missing)},
-    {SHAPE_AT(carbon_statement, bound), TOLD_NUMBER},
-    {SHAPE_AT(carbon_statement, host), SHAPE_IS_WORD(host_names, STATEMENT_HOST_MEASURED + 1)},
-    {SHAPE_AT(carbon_statement, pue), TOLD_NUMBER},
-    {SHAPE_AT_AS("modelled_percent", carbon_statement, modelled_share), TOLD_TIMES(100.0)},
-    {SHAPE_AT(carbon_statement, measured_per_modelled), TOLD_NUMBER},
-    {SHAPE_AT_AS("limit_changes", carbon_statement, changes), TOLD_U32},
-};
-
-static const struct shape rest_shape = {SHAPE_OF(carbon_statement, rest_rows)};
-
-struct document {
-    const char *schema;
-    const struct carbon_statement *grid, *rest;
-    struct way ways[STATEMENT_WAYS];
-    size_t way_count;
-    const struct carbon_mix *best_mixture; /* NULL: not known */
-};
-
-static const struct shape_field document_rows[] = {
-    {SHAPE_AT(document, schema), TOLD_ANY_TEXT},
-    {SHAPE_AT(document, grid), TOLD_MERGED(&grid_shape)},
-    {SHAPE_AT(document, ways), SHAPE_IS_STRUCTS_HERE(&way_shape, document, ways, way_count)},
-    {SHAPE_AT(document, best_mixture), TOLD_POINTED(&mix_shape)},
-    {SHAPE_AT(document, rest), TOLD_MERGED(&rest_shape)},
-};
-
-static const struct shape document_shape = {SHAPE_OF(document, document_rows)};
-
-json_t *statement_json(const struct carbon_statement *statement)
-{
-    /*
-     * Version 1 had no best mixture, and counted what the best single limit saves as saved by the
-     * lower limit.
-     */
-    struct document document = {.schema = "flyball.carbon.statement/2", .grid = statement, .rest = statement};
-
-    for (int way = 0; way < STATEMENT_WAYS; way++) {
-        if (statement->ways[way].known)
-            put_way_json(statement, (enum statement_way)way, &document.ways[document.way_count++]);
-    }
-    document.best_mixture = statement->ways[STATEMENT_MIX].known ? &statement->mix : NULL;
-    return shape_tell(&document_shape, &document);
 }

@@ -13,6 +13,12 @@
  */
 void statement_lines(const struct carbon_statement *statement, const char *indent, struct buffer *out);
 
+/* Shares by the quality of the grid's figure, written in percent. */
+struct quality_shares {
+    double of[GRID_QUALITY_COUNT];
+};
+extern const struct shape quality_share_shape;
+
 /* Owned by the caller; NULL without memory. */
 json_t *statement_json(const struct carbon_statement *statement);
 
@@ -21,7 +27,6 @@ json_t *statement_json(const struct carbon_statement *statement);
  * is not finite is "unknown".
  */
 enum { STATEMENT_AMOUNT_MAX = 64 };
-
 char *statement_amount(int signal, double amount, const char *currency, char text[STATEMENT_AMOUNT_MAX]);
 
 /*

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
-#include "model/grid_settle.h"
+#include "model/grid_series.h"
 
 enum { SLICES_MAX = 4 * GRID_PERIODS_MAX };
 

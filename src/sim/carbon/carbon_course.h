@@ -2,7 +2,7 @@
 #ifndef FLYBALL_SIM_CARBON_CARBON_COURSE_H
 #define FLYBALL_SIM_CARBON_CARBON_COURSE_H
 
-#include "grid/outlook.h"
+#include "grid/forecast.h"
 #include "model/energy_slice.h"
 #include "policy/carbon/carbon_plan.h"
 

@@ -2,10 +2,228 @@
 #include "sim/carbon/carbon_job.h"
 
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/array.h"
 #include "base/error.h"
+#include "base/math/philox.h"
 #include "model/units.h"
-#include "sim/carbon/carbon_outlook.h"
+
+/* ---- the grid without gaps ---- */
+
+enum { DAY_S = 86400, PERIODS_MAX = 1 << 21 };
+
+/* Returns the period that holds a moment; after the end, the last one. */
+static const struct grid_period *truth_at(const struct grid_series *truth, double time_s)
+{
+    size_t at = grid_series_find(truth, (int64_t)floor(time_s));
+
+    return &truth->periods[at < truth->count ? at : truth->count - 1];
+}
+
+static int add(struct grid_series *truth, int64_t start_s, int64_t end_s, double value,
+               struct fly_error *out_error)
+{
+    const struct grid_period period = {.start_s = start_s, .end_s = end_s, .value = value};
+
+    return grid_series_add(truth, &period, out_error);
+}
+
+/* Fills a time without record, in steps of the usual length. */
+static int add_gap(struct grid_series *truth, int64_t start_s, int64_t end_s, int64_t step_s,
+                   struct fly_error *out_error)
+{
+    int code = 0;
+
+    for (; code == 0 && start_s < end_s; start_s += step_s)
+        code = add(truth, start_s, start_s + step_s < end_s ? start_s + step_s : end_s, NAN, out_error);
+    return code;
+}
+
+/* Returns the value on the line between the known neighbours, or the one neighbour that is known. */
+static double between(const struct grid_series *truth, const struct grid_period *at)
+{
+    const struct grid_period *first = truth->periods, *last = first + truth->count - 1;
+    const struct grid_period *before = at, *after = at;
+
+    while (before > first && before->quality == GRID_UNKNOWN)
+        before--;
+    while (after < last && after->quality == GRID_UNKNOWN)
+        after++;
+    if (before->quality == GRID_UNKNOWN)
+        before = after;
+    if (after->quality == GRID_UNKNOWN)
+        after = before;
+    if (after == before)
+        return before->value;
+    return before->value + (double)(at->start_s - before->start_s) /
+                               (double)(after->start_s - before->start_s) * (after->value - before->value);
+}
+
+static void fill(struct grid_series *truth, const struct grid_series *published, int64_t last_s)
+{
+    for (size_t i = 0; i < truth->count; i++) {
+        struct grid_period *period = &truth->periods[i];
+        const struct grid_period *said = grid_series_at(published, period->start_s);
+
+        if (period->quality != GRID_UNKNOWN)
+            continue;
+        if (said != NULL && !isnan(said->value))
+            period->value = said->value;
+        else if (period->start_s >= last_s)
+            period->value = truth_at(truth, (double)(period->start_s - DAY_S))->value;
+        else
+            period->value = between(truth, period);
+    }
+}
+
+int grid_truth_init(struct grid_truth *out_truth, const struct grid_answer *answer, int64_t beyond_s,
+                    const char *name, struct fly_error *out_error)
+{
+    const struct grid_series *series =
+        grid_series_has_value(&answer->actual) ? &answer->actual : &answer->published;
+    struct grid_series *truth = &out_truth->series;
+    int64_t step_s = grid_series_step(series), end_s = 0;
+    int code = 0;
+
+    if (!grid_series_has_value(series))
+        return error_set(out_error, FLY_EDATA, "%s: not one period has a value", name);
+    grid_series_init(truth, &series->kind, PERIODS_MAX);
+    for (size_t i = 0; i < series->count && code == 0; i++) {
+        const struct grid_period *period = &series->periods[i];
+
+        if (i > 0)
+            code = add_gap(truth, end_s, period->start_s, step_s, out_error);
+        if (code == 0)
+            code = add(truth, period->start_s, period->end_s, series == &answer->actual ? period->value : NAN,
+                       out_error);
+        end_s = period->end_s;
+    }
+    if (code == 0)
+        code = add_gap(truth, end_s, end_s + beyond_s, step_s, out_error);
+    if (code == 0)
+        fill(truth, &answer->published, end_s);
+    else
+        grid_series_deinit(truth);
+    return code;
+}
+
+void grid_truth_deinit(struct grid_truth *truth)
+{
+    grid_series_deinit(&truth->series);
+}
+
+/* The truth of a figure; NULL if there is none. */
+static const struct grid_series *truth_of(const struct carbon_world *world, int signal)
+{
+    return world->truths[signal] != NULL ? &world->truths[signal]->series : NULL;
+}
+
+/* ---- what a job knows ---- */
+
+/*
+ * What a simulated job knows of the grid: forecasts made from periods that have ended, or the
+ * truth. A moment is the job's start, since 1970, plus seconds since that start.
+ */
+
+/* Returns room for the borders of all figures up to the deadline, from any start within a period. */
+static size_t carbon_outlook_capacity(const struct carbon_world *world)
+{
+    size_t capacity = 4;
+
+    for (int i = 0; i < CARBON_SIGNALS; i++) {
+        const struct grid_series *truth = truth_of(world, i);
+        size_t most = 0, first = 0;
+
+        /* The number of periods is greatest where they are shortest. */
+        for (size_t last = 0; truth != NULL && last < truth->count; last++) {
+            while ((double)(truth->periods[last].start_s - truth->periods[first].end_s) > world->bound_s)
+                first++;
+            most = last - first + 1 > most ? last - first + 1 : most;
+        }
+        if (world->answers[i] != NULL && truth != NULL) {
+            size_t steps = (size_t)(world->bound_s / (double)grid_series_step(&world->answers[i]->actual));
+
+            most = most > steps ? most : steps;
+        }
+        capacity += most + 4;
+    }
+    return capacity;
+}
+
+/* Asks for the published forecasts that are known by then: that of the current period, at least. */
+static struct grid_outlook_request ask(const struct carbon_world *world, double from_s, double to_s)
+{
+    struct grid_outlook_request request = {.objective = world->objective, .from_s = from_s, .to_s = to_s};
+
+    for (int i = 0; i < CARBON_SIGNALS; i++) {
+        const struct grid_series *truth = truth_of(world, i);
+
+        request.answers[i] = world->answers[i];
+        if (truth != NULL)
+            request.published_until_s[i] =
+                (int64_t)fmax((double)truth_at(truth, from_s)->end_s, from_s + world->known_ahead_s);
+    }
+    return request;
+}
+
+/* Fills worker->outlook from now to the deadline with forecasts. */
+static void carbon_outlook_foretell(struct carbon_worker *worker, int64_t start_s, double now_s)
+{
+    const struct grid_outlook_request request =
+        ask(worker->world, (double)start_s + now_s, (double)start_s + worker->world->bound_s);
+
+    grid_outlook_foretell(&worker->outlook, &request);
+}
+
+/* Fills worker->outlook from the start with the truth. */
+static void carbon_outlook_know(struct carbon_worker *worker, int64_t start_s)
+{
+    struct grid_outlook *outlook = &worker->outlook;
+    double to_s = (double)start_s + worker->world->bound_s;
+
+    for (int i = 0; i < CARBON_SIGNALS; i++) {
+        const struct grid_series *truth = truth_of(worker->world, i);
+        size_t at = truth == NULL ? 0 : grid_series_find(truth, start_s), count = 0;
+
+        for (; truth != NULL && at < truth->count && (double)truth->periods[at].start_s < to_s &&
+               count < outlook->capacity;
+             at++)
+            outlook->periods[i][count++] = truth->periods[at];
+        outlook->period_counts[i] = count;
+    }
+    grid_outlook_merge(outlook, &worker->world->objective, (double)start_s, to_s);
+}
+
+/* Returns the intensity that is forecast for the current period. */
+static double carbon_outlook_next(struct carbon_worker *worker, int64_t start_s, double now_s)
+{
+    double from_s = (double)start_s + now_s;
+    struct grid_outlook_request request = ask(worker->world, from_s, from_s + 1.0);
+
+    request.answers[CARBON_PRICE] = NULL;
+    grid_outlook_foretell(&worker->outlook, &request);
+    return worker->outlook.period_counts[CARBON_INTENSITY] > 0
+               ? worker->outlook.periods[CARBON_INTENSITY][0].value
+               : NAN;
+}
+
+/* Returns the greatest intensity of periods that have ended within the last `back_s`; at least 1. */
+static double carbon_outlook_most(const struct grid_answer *answer, int64_t now_s, int64_t back_s)
+{
+    const struct grid_series *series = &answer->actual;
+    double most = 1.0;
+
+    for (size_t i = grid_series_find(series, now_s - back_s); i < series->count; i++) {
+        if (series->periods[i].end_s > now_s)
+            break;
+        if (series->periods[i].value > most)
+            most = series->periods[i].value;
+    }
+    return most;
+}
+
+/* ---- a job ---- */
 
 const char *const carbon_policy_names[CARBON_POLICY_COUNT + 1] = {
     [CARBON_POLICY_MAX] = "max",   [CARBON_POLICY_STATIC] = "static",
@@ -35,13 +253,11 @@ static double next_border(const struct running *job)
     double next_s = INFINITY;
 
     for (int i = 0; i < CARBON_SIGNALS; i++) {
-        const struct grid_truth *truth = job->world->truths[i];
+        const struct grid_series *truth = truth_of(job->world, i);
 
-        if (truth != NULL) {
-            size_t at = grid_truth_find(truth, (double)job->start_s + job->now_s);
-
-            next_s = fmin(next_s, (double)(truth->periods[at].end_s - job->start_s));
-        }
+        if (truth != NULL)
+            next_s = fmin(next_s,
+                          (double)(truth_at(truth, (double)job->start_s + job->now_s)->end_s - job->start_s));
     }
     return next_s > job->now_s ? next_s : INFINITY;
 }
@@ -54,16 +270,16 @@ static void count(struct running *job, double power_w, double duration_s)
     bool known = world->truths[CARBON_INTENSITY] != NULL;
 
     for (int i = 0; i < CARBON_SIGNALS; i++) {
-        const struct truth_period *period;
+        const struct grid_period *period;
         double amount;
 
         if (world->truths[i] == NULL)
             continue;
-        period = &world->truths[i]->periods[grid_truth_find(world->truths[i], now_s)];
+        period = truth_at(truth_of(world, i), now_s);
         amount = units_kwh_from_j(energy_j) * period->value;
         if (i == CARBON_INTENSITY) {
             job->outcome.grams += amount;
-            known = period->known;
+            known = period->quality != GRID_UNKNOWN;
         } else {
             job->outcome.money += amount;
         }
@@ -321,4 +537,93 @@ int carbon_job_run(struct carbon_worker *worker, enum carbon_policy policy, int6
         job.outcome.money = NAN;
     *out_outcome = job.outcome;
     return 0;
+}
+
+/* ---- many starts ---- */
+
+enum { START_STREAM = 1 };
+
+struct shared {
+    const struct carbon_campaign *campaign;
+    struct carbon_outcome *outcomes;
+};
+
+/* Finds the time that all records cover. */
+static void find_record(const struct carbon_world *world, int64_t *out_from_s, int64_t *out_to_s)
+{
+    *out_from_s = INT64_MIN;
+    *out_to_s = INT64_MAX;
+    for (int i = 0; i < CARBON_SIGNALS; i++) {
+        const struct grid_series *series;
+
+        if (world->answers[i] == NULL || world->answers[i]->actual.count == 0)
+            continue;
+        series = &world->answers[i]->actual;
+        if (series->periods[0].start_s > *out_from_s)
+            *out_from_s = series->periods[0].start_s;
+        if (series->periods[series->count - 1].end_s < *out_to_s)
+            *out_to_s = series->periods[series->count - 1].end_s;
+    }
+}
+
+int carbon_campaign_start(const struct carbon_campaign *campaign, size_t start, int64_t *out_start_s,
+                          struct fly_error *out_error)
+{
+    int64_t from_s, to_s, bound_s = (int64_t)campaign->world->bound_s + 1;
+
+    find_record(campaign->world, &from_s, &to_s);
+    from_s += CARBON_SKIP_S;
+    to_s -= bound_s;
+    if (to_s < from_s)
+        return error_set(out_error, FLY_EDATA,
+                         "the record of the grid is %lld s too short: eight days for the forecast and the "
+                         "job's time are needed; give it less work",
+                         (long long)(from_s - to_s));
+    *out_start_s = from_s;
+    if (campaign->seed != 0) {
+        struct philox stream = philox_open(philox_key(campaign->seed, "sim carbon"), START_STREAM, start, 0);
+
+        *out_start_s += (int64_t)(philox_u64(&stream) % (uint64_t)(to_s - from_s + 1));
+    } else if (campaign->starts > 1)
+        *out_start_s += (to_s - from_s) / (int64_t)(campaign->starts - 1) * (int64_t)start +
+                        (to_s - from_s) % (int64_t)(campaign->starts - 1) * (int64_t)start /
+                            (int64_t)(campaign->starts - 1);
+    return 0;
+}
+
+/* Runs one unit: one start under all policies. */
+static int run_unit(void *context, struct crew_unit *unit, struct fly_error *out_error)
+{
+    const struct shared *shared = context;
+    const struct carbon_campaign *campaign = shared->campaign;
+    struct carbon_worker worker;
+    int64_t start_s = 0;
+    int code = carbon_campaign_start(campaign, (size_t)unit->number, &start_s, out_error);
+
+    if (code == 0)
+        code = carbon_worker_init(&worker, campaign->world, out_error);
+    if (code < 0)
+        return code;
+    for (size_t i = 0; i < campaign->policy_count && code == 0; i++)
+        code = carbon_job_run(&worker, campaign->policies[i], start_s,
+                              &shared->outcomes[i * campaign->starts + unit->number], out_error);
+    carbon_worker_deinit(&worker);
+    return code;
+}
+
+int carbon_campaign_run(const struct carbon_campaign *campaign, struct carbon_outcome *outcomes,
+                        struct fly_error *out_error)
+{
+    struct shared shared = {campaign, outcomes};
+    const struct crew_plan plan = {
+        .units = campaign->starts,
+        .threads = campaign->threads,
+        .run = run_unit,
+        .context = &shared,
+        .thread_begun = campaign->thread_begun,
+        .progress = campaign->progress,
+        .progress_context = campaign->progress_context,
+    };
+
+    return crew_run(&plan, out_error);
 }

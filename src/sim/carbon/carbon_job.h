@@ -6,10 +6,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "grid/outlook.h"
+#include "grid/forecast.h"
+#include "model/grid_series.h"
 #include "policy/carbon/carbon_plan.h"
 #include "policy/carbon/carbon_rule.h"
-#include "sim/carbon/grid_truth.h"
+#include "sim/crew.h"
+
+/*
+ * The grid's actual figures without gaps, which a simulation accounts with. Where the record
+ * has no value, it takes the published forecast of that period, else the line between the
+ * neighbours; after the record's end, the value a day before. The quality GRID_UNKNOWN says that a
+ * value is one of these. Only the decisions of `foresight` use it.
+ */
+struct grid_truth {
+    struct grid_series series; /* owned */
+};
+
+/*
+ * Covers the first actual period up to `beyond_s` after the last; of an answer without actual values the
+ * published ones. FLY_EDATA without any value, FLY_ELIMIT, FLY_ENOMEM.
+ */
+int grid_truth_init(struct grid_truth *truth, const struct grid_answer *answer, int64_t beyond_s,
+                    const char *name, struct fly_error *out_error);
+void grid_truth_deinit(struct grid_truth *truth);
 
 /*
  * One job in virtual time under a policy that follows the grid. It starts at a moment of a
@@ -78,5 +97,32 @@ void carbon_worker_deinit(struct carbon_worker *worker);
 
 int carbon_job_run(struct carbon_worker *worker, enum carbon_policy policy, int64_t start_s,
                    struct carbon_outcome *out_outcome, struct fly_error *out_error);
+
+/*
+ * The same job at many starts under several policies. Starts are spaced evenly over the record:
+ * from eight days after its beginning (a forecast looks back that far) to the last one whose
+ * bound still ends within it. With a seed they are drawn from that time instead.
+ */
+enum { CARBON_STARTS_MAX = 100000, CARBON_SKIP_S = 8 * 86400 };
+
+struct carbon_campaign {
+    const struct carbon_world *world;
+    const enum carbon_policy *policies;
+    size_t policy_count;
+    size_t starts;
+    uint32_t seed; /* 0: evenly spaced */
+    unsigned threads;
+    void (*thread_begun)(void);
+    crew_progress *progress; /* as in crew.h */
+    void *progress_context;
+};
+
+/* Returns the moment of a start. FLY_EDATA if the record is too short for the job. */
+int carbon_campaign_start(const struct carbon_campaign *campaign, size_t start, int64_t *out_start_s,
+                          struct fly_error *out_error);
+
+/* Runs the campaign. Outcomes are by policy, then by start; the same for any number of threads. */
+int carbon_campaign_run(const struct carbon_campaign *campaign, struct carbon_outcome *outcomes,
+                        struct fly_error *out_error);
 
 #endif

@@ -4,9 +4,37 @@
 
 #include <stdatomic.h>
 
+#include <flyball/meter.h>
+
 #include "base/clock.h"
-#include "train/account/carbon_energy.h"
 #include "train/account/carbon_slicer.h"
+
+/*
+ * The energy of a run, taken piece by piece from one window of a meter that stays open; for each device it
+ * notes how much was taken.
+ *
+ *     carbon_energy_init(&energy, meter)
+ *     look = carbon_energy_look(&energy);      since what was taken last
+ *     carbon_energy_take(&energy, 0.75);       three quarters of what that look told
+ *
+ * Readings of one window add up exactly, where two windows side by side would overlap or leave a gap. When a
+ * device's figure changes its source, from its counter to sampled power, the energy in between is that of
+ * sampled power, not the difference of the two figures. It does not call the `synchronize` of the meter's
+ * owner. The caller locks.
+ */
+struct carbon_taken;
+
+struct carbon_energy {
+    struct fly_meter *meter; /* borrowed; NULL: nothing is known */
+    fly_window window;
+    bool is_open; /* the window is */
+    bool has_gpu;
+    size_t count;                      /* of devices */
+    struct fly_device_energy *devices; /* owned: their figures at the last look */
+    struct carbon_taken *taken;        /* owned */
+};
+
+void carbon_energy_deinit(struct carbon_energy *energy);
 
 /*
  * Counts the part of a meter's energy that belongs to an account, cut into slices (carbon_slicer.h): from the

@@ -9,7 +9,8 @@
 #include <flyball/power_profile.h>
 
 #include "base/arena.h"
-#include "grid/outlook.h"
+#include "base/buffer.h"
+#include "grid/forecast.h"
 #include "model/energy_slice.h"
 #include "policy/carbon/carbon_hull.h"
 
@@ -93,5 +94,22 @@ int carbon_ledger_parse(const char *name, const char *text, size_t length, struc
 /* Lists the paths of the accounts in a directory (NULL: the user's own), newest first, in the arena. */
 int carbon_ledger_list(const char *directory, struct arena *arena, char ***out_paths, size_t *out_count,
                        struct fly_error *out_error);
+
+/*
+ * Writes the lines of an account of energy (carbon_ledger.h), each with its newline:
+ *
+ *     {"flyball_carbon":1,"run":"night","job":"","host":"n17",...}
+ *     {"slice":{"start_s":1764000000,"end_s":1764000300,"gpu_j":90000,"host_j":null,...}}
+ *     {"profile":[[300,280.5,0.31],[250,241,0.33]]}
+ *
+ * Numbers read back as the same double; unknown ones are null. Returns FLY_EUSAGE for what an account cannot
+ * hold: a length that is not above 0, energy below 0.
+ */
+enum { LEDGER_LINE_MAX = 1 << 16 };
+
+int ledger_write_head(const struct ledger_head *head, struct buffer *out, struct fly_error *out_error);
+int ledger_write_slice(const struct energy_slice *slice, struct buffer *out, struct fly_error *out_error);
+int ledger_write_profile(const struct fly_power_point *points, size_t count, struct buffer *out,
+                         struct fly_error *out_error);
 
 #endif

@@ -67,22 +67,16 @@ static void note(const char *source, bool network_is_next, int code, const char 
 static int read_one(struct carbon_feed *feed, int signal, bool cached_only, struct fly_error *out_error)
 {
     int64_t now_s = date_s(feed);
-    struct grid_request request = {.quantity = signal == CARBON_PRICE ? GRID_PRICE : GRID_CARBON,
-                                   .from_s = now_s - GRID_FORECAST_DAYS * (int64_t)DAY_S,
+    struct grid_request request = {.from_s = now_s - GRID_FORECAST_DAYS * (int64_t)DAY_S,
                                    .to_s = now_s + AHEAD_S,
                                    .now_s = now_s,
                                    .cached_only = cached_only,
                                    .abandon = &feed->abandon};
     struct grid_answer answer, old = {.remark = ""};
     char text[FLY_ERROR_TEXT_MAX] = "";
-    int code = grid_read(feed->options.sources[signal], &request, &answer, out_error);
+    int code = grid_read_signal(feed->options.sources[signal], signal, &request, &answer,
+                                "; name another source", out_error);
 
-    if (code == 0 && answer.actual.kind.quantity != request.quantity) {
-        grid_answer_deinit(&answer);
-        code = error_set(out_error, FLY_EUSAGE, "'%.200s' has no %s; name another source",
-                         feed->options.sources[signal],
-                         signal == CARBON_PRICE ? "prices" : "carbon intensities");
-    }
     note(feed->options.sources[signal], cached_only && !feed->options.cached_only, code,
          code == 0 ? answer.remark : out_error->text, text);
     pthread_mutex_lock(&feed->group.lock);
@@ -159,20 +153,6 @@ static void run(void *of)
     while (wait_for(feed, (double)(next_s(feed, well) - date_s(feed))));
 }
 
-/* Whether the source is no service: then it answers at once, and always the same. */
-static bool is_local(const char *source)
-{
-    size_t length = strcspn(source, ":");
-
-    for (size_t i = 0; grid_providers[i] != NULL; i++) {
-        const char *name = grid_providers[i]->name;
-
-        if (source[length] == ':' && strlen(name) == length && strncmp(source, name, length) == 0)
-            return grid_providers[i] == &grid_provider_csv || grid_providers[i] == &grid_provider_constant;
-    }
-    return true;
-}
-
 /* The first reading, which shows whether the sources are possible. */
 static int read_first(struct carbon_feed *feed, struct fly_error *out_error)
 {
@@ -183,7 +163,7 @@ static int read_first(struct carbon_feed *feed, struct fly_error *out_error)
 
         if (code == FLY_ENOMEM)
             return error_no_memory(out_error);
-        if (code == FLY_EUSAGE || code == FLY_EUNSUPPORTED || (code < 0 && is_local(source)))
+        if (code == FLY_EUSAGE || code == FLY_EUNSUPPORTED || (code < 0 && grid_is_local(source)))
             return error_set(out_error, FLY_EUSAGE, "the grid's figures: %.440s", error.text);
     }
     return 0;

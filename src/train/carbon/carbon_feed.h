@@ -5,12 +5,12 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
-#include "grid/outlook.h"
+#include "grid/forecast.h"
 
 /*
  * Brings the grid's figures as they come: reads them at once from the cache and from files. Then a thread
  * reads them from the network too, after each border of five minutes and, when something failed, every two
- * minutes; the cache decides how often it really asks a service (grid/ask_rule.h). Each answer reaches from
+ * minutes; the cache decides how often it really asks a service (grid/grid_cache.h). Each answer reaches from
  * GRID_FORECAST_DAYS ago as far ahead as there are figures.
  *
  *     carbon_feed_open(&options, &feed, out_error);

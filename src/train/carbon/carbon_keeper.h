@@ -23,8 +23,8 @@
  *     carbon_keeper_close(keeper, &summary);       writes the last slice; waits for no network
  *
  * The energy is that of one window of the meter, which stays open and is read again and again, so the slices
- * add up to it (carbon_slicer.h, carbon_energy.h). The meter's `synchronize` is not called. A slice whose GPU
- * energy is not known has null.
+ * add up to it (carbon_slicer.h, carbon_counter.h). The meter's `synchronize` is not called. A slice whose
+ * GPU energy is not known has null.
  *
  * The threads block all signals. When the ledger cannot be written, the text says why, and figures still
  * come. After a fork the child's copy does nothing. One thread, the training's, calls the functions. It waits
