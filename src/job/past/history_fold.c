@@ -515,7 +515,8 @@ static struct job_row make_row(struct reading *reading, uint64_t trial, const st
                   .metric = trial_past_metric(past, &reading->history->definition),
                   .energy_j = past->ended ? past->how.energy_j : known_j,
                   .time_s = past->ended ? past->how.time_s : known_s,
-                  .user = copy(reading, job_user_told(past->origin.user, user), fits),
+                  .user =
+                      copy(reading, past->attempt > 0 ? job_user_told(past->origin.user, user) : "", fits),
                   .account = copy(reading, past->origin.account, fits),
                   .host = copy(reading, past->origin.host, fits),
                   .gpus = copy(reading, past->origin.gpus, fits),
