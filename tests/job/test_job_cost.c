@@ -28,8 +28,9 @@ static void put(struct buffer *text, uint64_t *number, enum record_kind kind, ui
 }
 
 /* A log of whole trials, each of which reached its target. */
-static void make_log(const char *policy, uint64_t trials, struct buffer *text)
+static void make_log(const char *policy, uint64_t settings, uint64_t trials, struct buffer *text)
 {
+    const struct job_setting nothing = {.pin_limit_w = NAN};
     static const uint32_t sizes[] = {8, 16, 32, 64, 128};
     struct job_definition definition = job_fixture_definition("job");
     uint64_t number = 0;
@@ -37,6 +38,8 @@ static void make_log(const char *policy, uint64_t trials, struct buffer *text)
 
     definition.policy = policy;
     put(text, &number, RECORD_DEFINED, 0, "", definition_to_json(&definition));
+    for (uint64_t i = 0; i < settings; i++)
+        put(text, &number, RECORD_SET, 0, "", record_write(RECORD_SET, &nothing));
     for (uint64_t i = 1; i <= trials; i++) {
         uint32_t size = sizes[i % COUNT(sizes)];
         double energy_j = 1000.0 + (double)(i % 17) + size;
@@ -89,7 +92,7 @@ static uint64_t measure(const char *policy, uint64_t trials)
 
     job_fixture_open(&fixture);
     buffer_init(&text, TEXT_MAX);
-    make_log(policy, trials, &text);
+    make_log(policy, 0, trials, &text);
     check_fine(fixture.jobs.backend->import(fixture.jobs.self, "job", text.data, text.length, &error), error);
     buffer_deinit(&text);
     for (int i = 0; i < 50; i++) {
@@ -122,6 +125,31 @@ static void test_cost(void **state)
 }
 
 /* A handle that has the state reads nothing but what others appended. */
+/* A change digests so many events of a long log at most, wherever in a trial they end. */
+static void test_cut(void **state)
+{
+    enum { TRIALS = 4200 };
+
+    (void)state;
+    for (uint64_t settings = 0; settings < EVENTS_A_TRIAL; settings++) {
+        struct job_fixture fixture;
+        struct job_history history;
+        struct buffer text;
+        struct fly_error error;
+
+        job_fixture_open(&fixture);
+        buffer_init(&text, TEXT_MAX);
+        make_log("default", settings, TRIALS, &text);
+        check_fine(fixture.jobs.backend->import(fixture.jobs.self, "job", text.data, text.length, &error),
+                   error);
+        buffer_deinit(&text);
+        history = job_fixture_history(&fixture, &fixture.arena);
+        assert_int_equal(history.count, TRIALS);
+        check_double(history.rows[TRIALS - 1].trial.time_s, 10);
+        job_fixture_close(&fixture);
+    }
+}
+
 static void test_warm(void **state)
 {
     struct job_definition definition = job_fixture_definition("job");
@@ -203,6 +231,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_cut),
         cmocka_unit_test(test_warm),
         cmocka_unit_test(test_without_slots),
     };
