@@ -18,7 +18,7 @@ IN_A_LINE = 5
 NAME_PX, LINE_PX, LETTER_PX = 16, 15, 6.6  # of the name, of a line of text, of a letter at the most
 COLOURS = {"base": "#e8e2d4", "shapes": "#e8e2d4", "model": "#dfe8d2", "policy": "#cfe3c4", "device": "#cfe0ea",
            "meter": "#c2d8e8", "knob": "#f0d9c4", "grid": "#d5ead9", "store": "#e4dcec", "job": "#d8cfe8",
-           "train": "#f3d9d9", "sim": "#efe6c8", "demo": "#efe6c8", "http": "#d9dde3", "serve": "#cbd2dc",
+           "train": "#f3d9d9", "sim": "#efe6c8", "http": "#d9dde3", "serve": "#cbd2dc",
            "node": "#dcd6c8", "compat": "#d6c8dc", "cli": "#e6e6e6"}
 
 

@@ -121,6 +121,38 @@ struct fly_meter_options {
 FLY_API int fly_meter_open(const struct fly_meter_options *options, struct fly_meter **out_meter,
                            struct fly_error *out_error);
 
+/*
+ * A meter over one GPU that the program computes, in virtual time: for a training without hardware, which
+ * takes as long as its arithmetic does and measures the same each time. Sessions and tuners over it take
+ * their time from it and start no thread; give them a turner of your own (tuner.h). Time passes only in
+ * fly_meter_pass. Dates are the real ones.
+ *
+ *     fly_meter_open_virtual("Pretended V100", 40.0, &meter, &error);
+ *     ...
+ *     fly_meter_pass(meter, &(struct fly_virtual_work){.time_s = 0.2, .power_w = 180.0, .busy = true},
+ * &error);
+ *
+ * It draws `idle_w` until then. `name` is copied. Not thread-safe. FLY_EUSAGE for a power out of range,
+ * FLY_ENOMEM.
+ */
+FLY_API int fly_meter_open_virtual(const char *name, double idle_w, struct fly_meter **out_meter,
+                                   struct fly_error *out_error);
+
+/* How the GPU spends a stretch of time. A value type: its layout never changes. */
+struct fly_virtual_work {
+    double time_s;  /* 0 to 1e9 */
+    double power_w; /* that it draws meanwhile, 0 to 1e6 */
+    bool busy;      /* it works */
+    bool capped;    /* its power limit holds it down */
+};
+
+/*
+ * Lets this time pass, and takes the samples that fall into it. FLY_ESTATE for a meter that was opened
+ * otherwise, FLY_EUSAGE out of range.
+ */
+FLY_API int fly_meter_pass(struct fly_meter *meter, const struct fly_virtual_work *work,
+                           struct fly_error *out_error);
+
 /* Stops sampling and frees all; open windows are forgotten. Accepts NULL. */
 FLY_API void fly_meter_close(struct fly_meter *meter);
 

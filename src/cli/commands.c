@@ -3,7 +3,6 @@
 #include "cli/commands.h"
 
 #include "cli/carbon/carbon_commands.h"
-#include "cli/demo/demo_commands.h"
 #include "cli/frame/frame_commands.h"
 #include "cli/job/job_commands.h"
 #include "cli/machine/machine_commands.h"

@@ -62,6 +62,9 @@ void meter_counter(const struct fly_meter *meter, size_t device, struct account_
 /* Returns the devices, in the order of the measurement. */
 const struct device_list *meter_devices(const struct fly_meter *meter);
 
+/* Returns the clock that stamps its readings: that of all who measure with it. */
+const struct clock *meter_clock(const struct fly_meter *meter);
+
 /* Return the paths as in fly_meter_options; NULL: searched for. */
 const char *meter_nvml_path(const struct fly_meter *meter);
 const char *meter_amdsmi_path(const struct fly_meter *meter);

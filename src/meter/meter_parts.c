@@ -54,6 +54,11 @@ void meter_set_claims(struct fly_meter *meter, const struct claims *claims)
     meter->claims = claims;
 }
 
+const struct clock *meter_clock(const struct fly_meter *meter)
+{
+    return meter->clock;
+}
+
 const struct device_list *meter_devices(const struct fly_meter *meter)
 {
     return meter->devices;

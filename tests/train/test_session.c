@@ -342,7 +342,7 @@ static void test_beats(void **state)
 
     (void)state;
     scene_begin(&scene);
-    scene.parts.clock = NULL;
+    scene.parts.clock = &clock_real;
     scene.parts.beat_s = 0.002;
     scene_open(&scene);
     check_double(scene.fake.question.heartbeat_s, 0.002);

@@ -4,7 +4,8 @@
 
 #include "cli/frame/command.h"
 
-/* The commands run, profile and tally, each in its own file; cli/commands.c lists them all. */
+/* The commands demo, run, profile and tally, each in its own file; cli/commands.c lists them all. */
+extern const struct cli_command cmd_demo;
 extern const struct cli_command cmd_profile;
 extern const struct cli_command cmd_run;
 extern const struct cli_command cmd_tally;

@@ -23,7 +23,7 @@
 /* What tests and programs replace. NULL and 0 stand for the usual parts. */
 struct session_parts {
     const struct jobs *jobs;          /* borrowed */
-    const struct clock *clock;        /* borrowed */
+    const struct clock *clock;        /* borrowed; NULL: that of options.meter */
     const char *spool_directory;      /* copied */
     const struct knob_options *knobs; /* borrowed */
     double beat_s;                    /* between signs of life, before the first report */

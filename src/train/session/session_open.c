@@ -12,6 +12,7 @@
 #include "job/core/definition.h"
 #include "job/core/policy_choice.h"
 #include "meter/identity.h"
+#include "meter/meter.h"
 #include "train/program/run_variables.h"
 #include "train/session/session_private.h"
 
@@ -260,7 +261,9 @@ int session_new(const struct fly_session_options *options, const struct session_
         return code;
     }
     session->forks = fork_generation();
-    session->clock = parts->clock != NULL ? parts->clock : &clock_real;
+    session->clock = parts->clock != NULL     ? parts->clock
+                     : options->meter != NULL ? meter_clock(options->meter)
+                                              : &clock_real;
     session->knobs = parts->knobs;
     session->carbon.keeper = parts->keeper;
     session->heeds = parts->heeds;

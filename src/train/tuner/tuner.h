@@ -16,7 +16,7 @@
  */
 struct carbon_keeper;
 
-/* Makes a tuner that times single steps with the caller's clock; NULL: clock_real. */
+/* Makes a tuner that times single steps with the caller's clock; NULL: the meter's. */
 int tuner_new(const struct fly_tuner_options *options, const struct clock *clock,
               struct fly_tuner **out_tuner, struct fly_error *out_error);
 

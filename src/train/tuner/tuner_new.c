@@ -8,6 +8,7 @@
 #include "base/disabled.h"
 #include "base/error.h"
 #include "base/thread/fork_guard.h"
+#include "meter/meter.h"
 #include "model/objective_check.h"
 #include "train/program/step_place.h"
 #include "train/program/step_writer.h"
@@ -266,7 +267,7 @@ int tuner_new_in(const struct fly_tuner_options *options, const struct clock *cl
 
     if (code < 0)
         return code;
-    tuner = make(options, clock != NULL ? clock : &clock_real);
+    tuner = make(options, clock != NULL ? clock : meter_clock(options->meter));
     if (tuner == NULL)
         return error_no_memory(out_error);
     if (disabled_by_user())

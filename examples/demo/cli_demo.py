@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`flyball demo` from outside: every printed figure once more from its tries file.
 
-usage: cli_demo.py FLYBALL ROOT
+usage: start.py cli_demo.py FLYBALL ROOT
 
 With FLYBALL_TEST_QUICK=1, as under sanitizers, one recurrence alone; and not even that
 under the thread sanitizer, where its check takes minutes.
@@ -347,7 +347,7 @@ def test_tries_are_trainings():
 
 
 def emulated(job, at):
-    """(energy, time) by the law of src/model/gpu_model.h."""
+    """(energy, time) by the law of examples/demo/gpu.h."""
     batch, limit, share = at["batch_size"], at["power_limit_w"], {"digits": 0.65, "digits-tuned": 1.0}[job]
     wanted = 70 + 180 * batch / (batch + 8)
     clock = min(1.0, (limit - 70) / (wanted - 70)) ** (1 / 3)

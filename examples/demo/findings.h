@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_DEMO_FINDINGS_H
-#define FLYBALL_DEMO_FINDINGS_H
+#ifndef FLYBALL_EXAMPLES_DEMO_FINDINGS_H
+#define FLYBALL_EXAMPLES_DEMO_FINDINGS_H
 
 #include "demo/demo.h"
-#include "demo/paired.h"
 
 /*
  * The demo's findings for one job: every figure that is printed. They come from the tries alone,
@@ -14,11 +13,30 @@ enum { FINDINGS_TAIL = 10 }; /* the last recurrences, when most of the exploring
 enum demo_measure { DEMO_ENERGY, DEMO_TIME, DEMO_COST, DEMO_ACCURACY, DEMO_MEASURES };
 enum demo_span { DEMO_LAST, DEMO_WHOLE, DEMO_SPANS };
 
-/* A (batch size, power limit), by index. */
-struct demo_choice {
-    size_t batch;
-    size_t limit;
+/*
+ * How much a figure changed, from pairs of runs that share their luck.
+ *
+ * The change is that of the sums, R - 1 with R = sum(ours) / sum(theirs). Its 95 % interval is
+ * that of a ratio estimator (Cochran, "Sampling Techniques", 3rd ed., 1977, section 6.4):
+ *
+ *     R - 1 +- t * sd(ours_i - R * theirs_i) / (sqrt(n) * mean(theirs))
+ *
+ * with t the 97.5 % quantile of Student's distribution with n - 1 degrees of freedom, and sd the
+ * sample deviation. Pairing narrows the interval, since luck that both share drops out of the
+ * differences.
+ */
+struct paired {
+    size_t count;
+    double ours, theirs; /* sums */
+    double change;       /* 0.1 for 10 % more */
+    double low, high;    /* the interval; NaN for fewer than two pairs */
 };
+
+/* Computes it from `count` >= 1 pairs; theirs must be above 0. */
+struct paired paired_of(const double *ours, const double *theirs, size_t count);
+
+/* Returns the 97.5 % quantile of Student's distribution, for degrees of freedom from 1; within 1e-5. */
+double paired_student(size_t degrees);
 
 struct findings {
     size_t completed; /* recurrences that both sides completed; if 0, nothing below is valid */
@@ -33,6 +51,12 @@ struct findings {
     struct demo_choice best; /* the least cost; of equals, the smallest batch size, then the highest limit */
     struct paired above;     /* cost of ours against the best, by seed; interval unknown if one failed */
 };
+
+/*
+ * Returns the cost of a recurrence at a choice: the cost of all its checks divided by how many
+ * reached the target; infinite if none did.
+ */
+double demo_check_cost_j(const struct demo_job *job, size_t batch, size_t limit);
 
 void findings_of(const struct demo_job *job, struct findings *out_findings);
 

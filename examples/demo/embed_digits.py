@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""embed_digits.py DIGITS OUTPUT: data/digits.txt as a C source, so that the program needs no file to run.
+"""embed_digits.py DIGITS OUTPUT: digits.txt as a C source, so that the program needs no file to run.
 
 A line of DIGITS is the digit, a blank, and its 64 pixels row by row, each 0 .. G
 (16) in base 17; lines that begin with # are comments.
@@ -22,7 +22,7 @@ def main():
     if any(len(image) != 64 for _, image in rows):
         sys.exit(f"{sys.argv[1]}: an image has not 64 pixels")
     with open(sys.argv[2], "w", encoding="ascii") as file:
-        file.write('/* Made by embed_digits.py; see data/README.md. */\n#include "demo/digits_data.h"\n\n')
+        file.write('/* Made by embed_digits.py; see README.md. */\n#include "demo/digits_data.h"\n\n')
         file.write(f'_Static_assert(DIGITS_COUNT == {len(rows)}, "as many as in the file");\n')
         file.write("const uint8_t digits_labels[DIGITS_COUNT] = {\n")
         file.writelines(f"{label},\n" for label, _ in rows)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef FLYBALL_DEMO_DIGITS_NETWORK_H
-#define FLYBALL_DEMO_DIGITS_NETWORK_H
+#ifndef FLYBALL_EXAMPLES_DEMO_DIGITS_NETWORK_H
+#define FLYBALL_EXAMPLES_DEMO_DIGITS_NETWORK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/math/philox.h"
 #include "demo/digits_data.h"
+#include "demo/portable.h"
 
 /*
  * A small neural network that learns to read handwritten digits. The demo really trains it.
@@ -44,14 +44,14 @@ struct digits_weights {
 
 /* The random numbers of a training: the key determines the split; with the index, first weights and order. */
 struct digits_seed {
-    struct philox_key key;
+    struct luck_key key;
     uint64_t index; /* of the training under that key */
 };
 
 /* A training under way. It has no pointers: a copy is another training that continues the same way. */
 struct digits_training {
     struct digits_weights weights;
-    struct philox order;
+    struct luck order;
     uint16_t images[DIGITS_COUNT]; /* those to train on, in this epoch's order, then those held out */
     uint32_t batch_size;
     uint32_t next; /* image to train on in this epoch */

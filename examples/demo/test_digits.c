@@ -11,7 +11,7 @@ static const char *const job = "test";
 static struct digits_plan plan_of(uint32_t seed, uint64_t index, uint32_t batch_size, uint32_t max_epochs,
                                   uint32_t target)
 {
-    return (struct digits_plan){.seed = {philox_key(seed, job), index},
+    return (struct digits_plan){.seed = {luck_key(seed, job), index},
                                 .batch_size = batch_size,
                                 .max_epochs = max_epochs,
                                 .target = target};
@@ -118,7 +118,7 @@ static void test_same_seed_same_bits(void **state)
         {4294967295, 100, 27, 346, 77},
     };
     struct digits_training training;
-    struct digits_seed seed = {philox_key(7, job), 1};
+    struct digits_seed seed = {luck_key(7, job), 1};
 
     (void)state;
     for (size_t i = 0; i < COUNT(recorded); i++) {
@@ -158,7 +158,7 @@ static double slope(struct digits_weights *weights, float *weight, const uint16_
 
 static void test_gradient_is_the_slope_of_the_loss(void **state)
 {
-    struct digits_seed seed = {philox_key(2, job), 0};
+    struct digits_seed seed = {luck_key(2, job), 0};
     struct digits_weights weights, gradient;
     uint16_t images[40];
     uint64_t random = 5;

@@ -3,6 +3,60 @@
 
 #include <math.h>
 
+double paired_student(size_t degrees)
+{
+    /* Tabulated where the expansion below is too coarse. */
+    static const double tabulated[] = {12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624,
+                                       2.306004,  2.262157, 2.228139, 2.200985, 2.178813, 2.160369, 2.144787,
+                                       2.131450,  2.119905, 2.109816, 2.100922, 2.093024, 2.085963};
+    const double z = 1.959963984540054, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
+    const double n = (double)degrees;
+
+    if (degrees <= sizeof tabulated / sizeof tabulated[0])
+        return tabulated[degrees - 1];
+    /* Cornish and Fisher's expansion about the normal quantile (Abramowitz and Stegun, 26.7.5). */
+    return z + (z3 + z) / (4.0 * n) + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * n * n) +
+           (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / (384.0 * n * n * n);
+}
+
+struct paired paired_of(const double *ours, const double *theirs, size_t count)
+{
+    struct paired paired = {.count = count, .low = NAN, .high = NAN};
+    double ratio, squares = 0.0, half;
+
+    for (size_t i = 0; i < count; i++) {
+        paired.ours += ours[i];
+        paired.theirs += theirs[i];
+    }
+    ratio = paired.ours / paired.theirs;
+    paired.change = ratio - 1.0;
+    if (count < 2)
+        return paired;
+    /* The differences sum to 0, so their mean need not be subtracted. */
+    for (size_t i = 0; i < count; i++) {
+        double difference = ours[i] - ratio * theirs[i];
+
+        squares += difference * difference;
+    }
+    half = paired_student(count - 1) * sqrt(squares / (double)(count - 1)) / sqrt((double)count) /
+           (paired.theirs / (double)count);
+    paired.low = paired.change - half;
+    paired.high = paired.change + half;
+    return paired;
+}
+
+double demo_check_cost_j(const struct demo_job *job, size_t batch, size_t limit)
+{
+    const struct demo_try *checks = job->checks[batch][limit];
+    double cost_j = 0.0, reached = 0.0;
+
+    for (size_t s = 0; s < DEMO_CHECK_SEEDS; s++) {
+        cost_j += checks[s].cost_j;
+        reached += checks[s].reached;
+    }
+    return reached > 0.0 ? cost_j / reached : INFINITY;
+}
+
 /* One side, recurrence by recurrence. */
 struct course {
     double of[DEMO_MEASURES][DEMO_RECURRENCES_MAX];
@@ -42,19 +96,18 @@ static bool same_choice(const struct demo_try *a, const struct demo_try *b)
     return a->batch_size == b->batch_size && a->power_limit_w == b->power_limit_w;
 }
 
-static struct demo_choice choice_of(const struct demo_job *job, const struct demo_try *at)
+static struct demo_choice choice_of(const struct demo_try *at)
 {
     struct demo_choice choice = {0};
 
-    while (job->workload.spec.batches[choice.batch].size != at->batch_size)
+    while ((uint32_t)DEMO_SMALLEST_BATCH << choice.batch != at->batch_size)
         choice.batch++;
-    choice.limit = workload_find_limit(&job->workload.batches[choice.batch], at->power_limit_w);
+    choice.limit = (size_t)((at->power_limit_w - GPU_LOWEST_W) / GPU_LIMIT_STEP_W);
     return choice;
 }
 
 /* Among recurrences first .. completed - 1, at least one. */
-static struct demo_choice most_common(const struct demo_job *job, const struct course *course, size_t first,
-                                      size_t completed)
+static struct demo_choice most_common(const struct course *course, size_t first, size_t completed)
 {
     size_t common = first, most = 0;
 
@@ -68,13 +121,13 @@ static struct demo_choice most_common(const struct demo_job *job, const struct c
             common = r;
         }
     }
-    return choice_of(job, course->last[common]);
+    return choice_of(course->last[common]);
 }
 
 static void compare_with_best(const struct demo_job *job, struct findings *findings)
 {
-    const struct demo_try *ours = demo_checks(job, findings->ours.batch, findings->ours.limit);
-    const struct demo_try *best = demo_checks(job, findings->best.batch, findings->best.limit);
+    const struct demo_try *ours = job->checks[findings->ours.batch][findings->ours.limit];
+    const struct demo_try *best = job->checks[findings->best.batch][findings->best.limit];
     double ours_j[DEMO_CHECK_SEEDS], best_j[DEMO_CHECK_SEEDS];
     bool all_reached = true;
 
@@ -98,9 +151,9 @@ static void rank_ours(const struct demo_job *job, struct findings *findings)
     double least_j = INFINITY;
 
     findings->rank = 1;
-    findings->choices = DEMO_BATCHES * demo_limit_count(job);
+    findings->choices = (size_t)DEMO_BATCHES * GPU_LIMITS;
     for (size_t b = 0; b < DEMO_BATCHES; b++) {
-        for (size_t l = demo_limit_count(job); l-- > 0;) {
+        for (size_t l = GPU_LIMITS; l-- > 0;) {
             double cost_j = demo_check_cost_j(job, b, l);
 
             findings->rank += cost_j < ours_j;
@@ -131,7 +184,7 @@ void findings_of(const struct demo_job *job, struct findings *out_findings)
     }
     if (completed > 0) {
         findings.paid_off = find_paid_off(&ours, &theirs, completed);
-        findings.ours = most_common(job, &ours, first, completed);
+        findings.ours = most_common(&ours, first, completed);
         rank_ours(job, &findings);
     }
     *out_findings = findings;
@@ -140,8 +193,7 @@ void findings_of(const struct demo_job *job, struct findings *out_findings)
 bool findings_claims(const struct findings *findings, enum demo_measure measure, enum demo_span span)
 {
     return findings->completed > 0 && measure != DEMO_ACCURACY &&
-           paired_saves(&findings->figures[DEMO_COST][span]) &&
-           paired_saves(&findings->figures[measure][span]);
+           findings->figures[DEMO_COST][span].high < 0.0 && findings->figures[measure][span].high < 0.0;
 }
 
 bool findings_claim_any(const struct findings *findings)

@@ -10,9 +10,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/math/portable_math.h"
-#include "base/math/ziggurat.h"
-
 /* Random streams of a training. */
 enum { STREAM_SPLIT, STREAM_WEIGHTS, STREAM_ORDER };
 
@@ -69,10 +66,10 @@ static const four *fours_of(const float *values)
     return (const four *)values;
 }
 
-static void shuffle(uint16_t *items, uint32_t count, struct philox *philox)
+static void shuffle(uint16_t *items, uint32_t count, struct luck *luck)
 {
     for (uint32_t i = count; i > 1; i--) {
-        uint32_t other = philox_below(philox, i);
+        uint32_t other = luck_below(luck, i);
         uint16_t held = items[i - 1];
 
         items[i - 1] = items[other];
@@ -80,22 +77,21 @@ static void shuffle(uint16_t *items, uint32_t count, struct philox *philox)
     }
 }
 
-static void fill_normal(float *values, size_t count, float deviation, struct philox *philox)
+static void fill_normal(float *values, size_t count, float deviation, struct luck *luck)
 {
     for (size_t i = 0; i < count; i++)
-        values[i] =
-            deviation * (float)ziggurat_normal(ziggurat_tables(), philox_u64(philox), philox_source, philox);
+        values[i] = deviation * (float)luck_normal(luck);
 }
 
 void digits_weights_init(struct digits_weights *weights, const struct digits_seed *seed)
 {
-    struct philox philox = philox_open(seed->key, STREAM_WEIGHTS, seed->index, 0);
+    struct luck luck = luck_open(seed->key, STREAM_WEIGHTS, seed->index);
 
     *weights = (struct digits_weights){.hidden_bias = {0}};
     fill_normal(&weights->hidden[0][0], (size_t)DIGITS_PIXELS * DIGITS_HIDDEN, sqrtf(2.0f / DIGITS_PIXELS),
-                &philox);
+                &luck);
     fill_normal(&weights->output[0][0], (size_t)DIGITS_CLASSES * DIGITS_HIDDEN, sqrtf(2.0f / DIGITS_HIDDEN),
-                &philox);
+                &luck);
 }
 
 static float sum_of(four values)
@@ -247,7 +243,7 @@ static void sum_gradient(const struct digits_weights *weights, const uint16_t *i
         propagate(weights, ink, &activation);
         probability = compare_with(digits_labels[images[i]], &activation);
         if (loss != NULL)
-            *loss -= portable_log((double)probability);
+            *loss -= same_log((double)probability);
         accumulate(weights, ink, &activation, out_sum);
     }
 }
@@ -281,14 +277,14 @@ uint32_t digits_count_correct(const struct digits_weights *weights, const uint16
 
 void digits_begin(struct digits_training *training, const struct digits_seed *seed, uint32_t batch_size)
 {
-    struct philox split = philox_open(seed->key, STREAM_SPLIT, 0, 0);
+    struct luck split = luck_open(seed->key, STREAM_SPLIT, 0);
 
     pthread_once(&inks_once, find_inks);
     for (uint32_t i = 0; i < DIGITS_COUNT; i++)
         training->images[i] = (uint16_t)i;
     shuffle(training->images, DIGITS_COUNT, &split);
     digits_weights_init(&training->weights, seed);
-    training->order = philox_open(seed->key, STREAM_ORDER, seed->index, 0);
+    training->order = luck_open(seed->key, STREAM_ORDER, seed->index);
     training->batch_size = batch_size;
     training->next = DIGITS_TRAINED;
 }
