@@ -28,7 +28,6 @@ int decider_init(struct decider *decider, const struct job_spec *spec, const str
         .recurrences_left = NAN,
         .parameters = *parameters,
         .guarded = is_guarded(policy, parameters),
-        .heeds_guard = true,
         .excluded = spec->batch_count,
     };
     guard_init(&decider->guard, policy->guarded);
@@ -281,8 +280,8 @@ enum reason decider_guard_reason(const struct decider *decider, uint32_t try_num
         [GUARD_GO_ON] = REASON_COUNT, [GUARD_ASK] = REASON_GUARD_DOUBT, [GUARD_DEFAULT] = REASON_GUARD};
     size_t batch = decider->spec->default_batch;
 
-    if (!decider->guarded || !decider->heeds_guard || batch >= decider->excluded ||
-        decider_gave_up(decider, batch) || decider_keeps_crashing(decider, batch))
+    if (!decider->guarded || batch >= decider->excluded || decider_gave_up(decider, batch) ||
+        decider_keeps_crashing(decider, batch))
         return REASON_COUNT;
     return reasons[guard_advise(&decider->guard, try_number)];
 }
@@ -342,7 +341,7 @@ int decider_fold(struct decider *decider, const struct event *event, struct fly_
 /* Returns how many trials may explore at the same time. */
 static uint32_t explorers_of(const struct decider *decider)
 {
-    return decider->guarded && decider->heeds_guard ? guard_explorers(&decider->guard) : UINT32_MAX;
+    return decider->guarded ? guard_explorers(&decider->guard) : UINT32_MAX;
 }
 
 int decider_propose(const struct decider *decider, uint64_t recurrence, uint32_t try_number,

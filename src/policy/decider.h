@@ -61,9 +61,7 @@ struct decider {
     uint64_t ended;                   /* trials that have ended */
     double recurrences_left;          /* that have not begun; NAN: not known; its owner keeps it up to date */
     struct policy_parameters parameters;
-    bool guarded;     /* the guard learns from every event */
-    bool heeds_guard; /* and says where the default runs; false while a decision made without it is made again
-                       */
+    bool guarded; /* the guard learns from every event, and says where the default runs */
     struct guard guard;
     uint64_t begun_anew; /* how often learning began anew */
     size_t excluded;     /* the first batch size that does not fit; batch_count if all fit */

@@ -60,8 +60,8 @@ static void test_nobody_named_one(void **state)
         assert_string_equal(registered.policy, "bayes");
     }
     check_fine(define("bayes", &registered, &error), error);
-    check_fine(define("zeus", &registered, &error), error); /* as clients of 0.1 do */
-    assert_string_equal(registered.policy, "bayes");
+    check_fails(define("zeus", &registered, &error), FLY_ECONFLICT, error,
+                "policy (\"bayes\", now \"zeus\")");
     check_fails(define("grid", &registered, &error), FLY_ECONFLICT, error,
                 "policy (\"bayes\", now \"grid\")");
     assert_string_equal(show().definition.policy, "bayes");

@@ -222,25 +222,6 @@ static void test_writer(void **state)
     assert_null(getenv(STEP_VARIABLE));
 }
 
-/* A command of 0.1 has a nameless file in memory, and says its descriptor alone. */
-static void test_an_earlier_command(void **state)
-{
-    struct step_writer writer;
-    char number[16], said[16] = "";
-    int file = memfd_create("flyball-steps", 0);
-
-    (void)state;
-    snprintf(number, sizeof number, "%d", file);
-    setenv(STEP_VARIABLE, number, 1);
-    assert_int_equal(step_writer_open(&writer), STEPS_OPEN);
-    step_writer_write(&writer, "epoch %d", 1);
-    step_writer_close(&writer);
-    assert_int_equal(pread(file, said, sizeof said - 1, 0), 8);
-    assert_string_equal(said, "epoch 1\n");
-    unsetenv(STEP_VARIABLE);
-    close(file);
-}
-
 /* Files of processes that were killed are removed, and others are not. */
 static void test_what_was_left_is_swept(void **state)
 {
@@ -374,7 +355,6 @@ int main(void)
         cmocka_unit_test(test_whose_steps_count),
         cmocka_unit_test(test_a_lower_rank_that_is_late),
         cmocka_unit_test(test_writer),
-        cmocka_unit_test(test_an_earlier_command),
         cmocka_unit_test(test_what_was_left_is_swept),
         cmocka_unit_test(test_flood),
         cmocka_unit_test(test_a_reader_that_was_stopped),

@@ -275,8 +275,8 @@ static void test_saved(void **state)
     stop();
 }
 
-/* Profiles of limits from before there was another knob are read, and taken for nothing else. */
-static void test_old_profile(void **state)
+/* A profile of one knob is taken for no other's. */
+static void test_profile_of_knob(void **state)
 {
     static const char form[] =
         "{\"format\":\"flyball power profile 1\",%s\"gpu_model\":\"g\",\"driver\":\"d\",\"job_name\":\"j\","
@@ -286,7 +286,7 @@ static void test_old_profile(void **state)
         const char *knob, *setting;
         bool limits, clocks;
     } cases[] = {
-        {"", "limit_w", true, false},
+        {"", "limit_w", false, false},
         {"\"knob\":\"power\",", "limit_w", true, false},
         {"\"knob\":\"clock\",", "ceiling_mhz", false, true},
         {"\"knob\":\"clock\",", "limit_w", false, false},
@@ -325,7 +325,7 @@ int main(void)
         cmocka_unit_test(test_finds_the_best),  cmocka_unit_test(test_marks_what_binds),
         cmocka_unit_test(test_another_program), cmocka_unit_test(test_faults),
         cmocka_unit_test(test_options),         cmocka_unit_test(test_saved),
-        cmocka_unit_test(test_old_profile),     cmocka_unit_test(test_names),
+        cmocka_unit_test(test_profile_of_knob), cmocka_unit_test(test_names),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

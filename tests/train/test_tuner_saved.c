@@ -171,7 +171,8 @@ static void test_bad_content(void **state)
         int code;
 
         snprintf(text, sizeof text,
-                 "{\"format\":\"flyball power profile 1\",\"gpu_model\":\"%s\",\"driver\":\"1\","
+                 "{\"format\":\"flyball power profile "
+                 "1\",\"knob\":\"power\",\"gpu_model\":\"%s\",\"driver\":\"1\","
                  "\"job_name\":\"j\",\"batch_size\":8,\"gpu_count\":1,\"points\":[%s]}",
                  rows[i].gpu, rows[i].points);
         code = profile_read_text("name", text, strlen(text), &key, points, 2, &read, &error);

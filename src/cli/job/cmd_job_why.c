@@ -126,10 +126,7 @@ static void add_known(struct table *table, const struct decision_numbers *number
         table_add_integer(table, known->batch_size);
         table_add_integer(table, (int64_t)known->trials);
         table_add_integer(table, (int64_t)known->reached);
-        if (known->counts_crashes)
-            table_add_integer(table, (int64_t)known->crashed);
-        else /* older logs do not say */
-            table_add_unavailable(table, "-", "it was not written down then");
+        table_add_integer(table, (int64_t)known->crashed);
         add_mean(table, known, known->mean_cost_j);
         add_mean(table, known, known->mean_energy_j);
         add_mean(table, known, known->mean_time_s);

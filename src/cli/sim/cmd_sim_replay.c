@@ -26,7 +26,7 @@ static const struct meaning columns[] = {
     {"power_limit_w", "limit (W)", MEANING_REAL, 0, "W", MEANING_GAUGE, "Power limit of each GPU."},
     {"reason", "reason", MEANING_TEXT, 0, NULL, MEANING_FACT, "Why, by the log."},
     {"same", "same", MEANING_TEXT, 0, NULL, MEANING_FACT,
-     "Whether the decision comes out the same again: 'yes', 'no', or 'not told' by the log."},
+     "Whether the decision comes out the same again: 'yes' or 'no'."},
     {"difference", "difference", MEANING_TEXT, 0, NULL, MEANING_FACT, "What came out instead."},
 };
 static const struct quantities quantities = {"a decision", QUANTITIES(columns)};
@@ -66,7 +66,7 @@ static int list(void *context, const struct job_replayed *replayed, struct fly_e
     struct table *table = listing->table;
 
     (void)out_error;
-    if (!listing->all && replayed->told && replayed->difference[0] == '\0')
+    if (!listing->all && replayed->difference[0] == '\0')
         return 0;
     table_add_text(table, word_of(replayed->kind));
     table_add_integer(table, (int64_t)replayed->trial);
@@ -75,10 +75,8 @@ static int list(void *context, const struct job_replayed *replayed, struct fly_e
     else
         table_add_unavailable(table, "-", "it is no report");
     put_recorded(table, replayed->recorded);
-    table_add_text(table, !replayed->told ? "not told" : replayed->difference[0] == '\0' ? "yes" : "no");
-    if (!replayed->told)
-        table_add_unavailable(table, "-", "the log does not say by when a model had to stand");
-    else if (replayed->difference[0] == '\0')
+    table_add_text(table, replayed->difference[0] == '\0' ? "yes" : "no");
+    if (replayed->difference[0] == '\0')
         table_add_unavailable(table, "-", "there is none");
     else
         table_add_text(table, replayed->difference);
@@ -88,7 +86,6 @@ static int list(void *context, const struct job_replayed *replayed, struct fly_e
 static const struct shape_field count_rows[] = {
     {SHAPE_AT(job_replay_count, compared), TOLD_U64},
     {SHAPE_AT(job_replay_count, different), TOLD_U64},
-    {SHAPE_AT_AS("not_told", job_replay_count, untold), TOLD_U64},
 };
 static const struct shape count_shape = {SHAPE_OF(job_replay_count, count_rows)};
 
@@ -109,13 +106,12 @@ static int emit(const struct cli_call *call, struct table *table, const struct j
                 struct fly_error *out_error)
 {
     const struct job_replay_count *kinds[] = {&sums->proposals, &sums->profiles, &sums->reports};
-    uint64_t compared = 0, different = 0, untold = 0;
+    uint64_t compared = 0, different = 0;
     int code = 0;
 
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         compared += kinds[i]->compared;
         different += kinds[i]->different;
-        untold += kinds[i]->untold;
     }
     table_members(table, &sums_shape, sums);
     if (cli_format(call) != TABLE_FORMAT_TABLE || table_row_count(table) > 0)
@@ -127,10 +123,6 @@ static int emit(const struct cli_call *call, struct table *table, const struct j
                  sums->job, sums->proposals.compared, plural(sums->proposals.compared),
                  sums->profiles.compared, plural(sums->profiles.compared), sums->reports.compared,
                  plural(sums->reports.compared), compared - different, compared);
-    if (code == 0 && untold > 0)
-        cli_note(call,
-                 "%" PRIu64 " trial%s not decided again: the log does not say by when a model had to stand",
-                 untold, untold == 1 ? " was" : "s were");
     if (code == 0 && different > 0)
         code = error_set(
             out_error, FLY_ECONFLICT,

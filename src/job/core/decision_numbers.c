@@ -5,7 +5,7 @@
 
 #include "shapes/shape_rows.h"
 
-/* The log may be an older one: what is missing is unknown. */
+/* What is missing is unknown. */
 #define COUNT SHAPE_IS_U64(0, INT64_MAX), .need = SHAPE_OPTIONAL
 #define SIZE SHAPE_IS_U32(0, UINT32_MAX), .need = SHAPE_OPTIONAL
 #define NUMBER SHAPE_IS_NUMBER(SHAPE_ANY), .null = SHAPE_NOT_FINITE, .need = SHAPE_OPTIONAL
@@ -18,7 +18,7 @@ static const struct shape_field known_rows[] = {
     {SHAPE_AT(decision_known, mean_cost_j), NUMBER},
     {SHAPE_AT(decision_known, mean_energy_j), NUMBER},
     {SHAPE_AT(decision_known, mean_time_s), NUMBER},
-    {SHAPE_AT(decision_known, crashed), SHAPE_IS_U64(0, INT64_MAX), SHAPE_IF(decision_known, counts_crashes)},
+    {SHAPE_AT(decision_known, crashed), COUNT},
     {SHAPE_AT(decision_known, given_up), SHAPE_IS_BOOL, .need = SHAPE_OPTIONAL},
     {SHAPE_AT(decision_known, final_metric), REFERENCE},
     {SHAPE_AT(decision_known, worse), SHAPE_IS_BOOL, .need = SHAPE_SPARING},

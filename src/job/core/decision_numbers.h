@@ -12,7 +12,6 @@ struct decision_known {
     uint64_t trials, reached;
     double mean_cost_j;                /* of the trials whose energy is known, like the next */
     double mean_energy_j, mean_time_s; /* of the trials that reached the target */
-    bool counts_crashes;               /* older logs do not */
     uint64_t crashed;
     bool given_up;
     double final_metric; /* mean of the whole trainings, if the job asks for it; NAN */

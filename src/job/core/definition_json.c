@@ -13,9 +13,6 @@
 #include "shapes/json_words.h"
 #include "shapes/shape.h"
 
-/* The default of version 0.1, whose clients named it in all definitions. */
-static const char policy_before_auto[] = "zeus";
-
 struct job_definition definition_on_record(const struct job_definition *definition)
 {
     struct job_definition written = *definition;
@@ -46,7 +43,8 @@ int definition_from_json(json_t *json, struct arena *arena, struct job_definitio
     if (code < 0)
         return code;
     if (!definition_names_policy(&definition))
-        definition.policy = policy_before_auto;
+        return error_set(out_error, FLY_EDATA,
+                         "member 'policy' is missing: a definition on record names one");
     /* What an old record leaves out was energy without a bound. */
     if (isnan(definition.objective.max_slowdown))
         definition.objective.max_slowdown = INFINITY;
@@ -83,8 +81,7 @@ static bool same_policy(const struct job_definition *registered, const char *pol
                         const struct job_definition *now)
 {
     return !definition_names_policy(now) ||
-           (strcmp(now->policy, policy) == 0 && strcmp(now->policy, registered->policy) != 0) ||
-           (registered->policy_by_auto && strcmp(now->policy, policy_before_auto) == 0);
+           (strcmp(now->policy, policy) == 0 && strcmp(now->policy, registered->policy) != 0);
 }
 
 int definition_compare(const struct job_definition *registered, const char *policy,

@@ -34,7 +34,7 @@ struct job_definition definition_on_record(const struct job_definition *definiti
 json_t *definition_to_json(const struct job_definition *definition);
 
 /*
- * Reads a definition on record, which names `zeus` if it names no policy; texts and lists go into `arena`.
+ * Reads a definition on record; texts and lists go into `arena`.
  * Returns FLY_EDATA or FLY_ELIMIT for another form;
  * job_definition_check checks the rest.
  */
@@ -46,8 +46,7 @@ json_t *objective_to_json(const struct fly_objective *objective);
 /*
  * Returns FLY_ECONFLICT with the fields in which the two differ, 0 when they are the same. `policy` is the
  * one that holds now, which a user may have set since. What is not named, policy or objective, is no
- * difference. Nor is `zeus` for a
- * job for which nobody had named one: clients of version 0.1 said so of every job.
+ * difference.
  */
 int definition_compare(const struct job_definition *registered, const char *policy,
                        const struct job_definition *now, struct fly_error *out_error);

@@ -26,8 +26,8 @@ enum {
 
 /*
  * The user of an attempt is recorded in the same form by whoever knows: a service by its peer or token, a
- * training over a store of its own by its uid. Any other text, and one behind this, is only what was said: a
- * variable of the environment in logs of older versions, or an import.
+ * training over a store of its own by its uid. Any other text, and one behind this, is only what was said, as
+ * by an import.
  */
 #define JOB_USER_SAID "said:"
 enum { JOB_USER_MAX = 128 + sizeof JOB_USER_SAID /* bytes, with the final NUL */ };

@@ -166,8 +166,7 @@ static const struct shape_field proposed_rows[] = {
     {SHAPE_AT(proposed_record, numbers), .kind = SHAPE_JSON, .need = SHAPE_SPARING},
     {SHAPE_AT(proposed_record, guarded), .kind = SHAPE_BOOL, .need = SHAPE_SPARING},
 };
-static const struct proposed_record proposed_before = {.finish_by_us = FINISH_UNTOLD};
-static const struct shape proposed = {SHAPE_OF(proposed_record, proposed_rows), .defaults = &proposed_before};
+static const struct shape proposed = {SHAPE_OF(proposed_record, proposed_rows)};
 
 /* ---- attempt ---- */
 

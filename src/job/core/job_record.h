@@ -29,8 +29,6 @@ enum record_kind {
 };
 
 /* A trial as it was decided. Texts are borrowed. */
-enum { FINISH_UNTOLD = -1 };
-
 struct proposed_record {
     uint64_t recurrence;
     uint32_t try_number;
@@ -52,13 +50,13 @@ struct proposed_record {
     bool last_try;
     uint32_t epochs; /* 0: not known yet */
     int64_t stop_by_us;
-    int64_t finish_by_us; /* that was asked for; 0: none; FINISH_UNTOLD in older logs */
+    int64_t finish_by_us; /* that was asked for; 0: none */
     double heartbeat_s;
     struct numpy_random random_after; /* state of the published generator, if `random` */
     bool random;
     const char *why;
     json_t *numbers; /* an object, or NULL */
-    bool guarded;    /* the guard of searches was heeded; false in older logs */
+    bool guarded;    /* a guard of searches says what runs */
 };
 
 struct attempt_record {

@@ -287,7 +287,7 @@ int decide_proposal(struct job_state *state, const struct job_question *question
     if (code < 0)
         return code;
     choosing.line = &state->lines[record.line];
-    record.guarded = choosing.line->decider.guarded && choosing.line->decider.heeds_guard;
+    record.guarded = choosing.line->decider.guarded;
     choosing.recurrence = job_state_submission(state, record.submission);
     record.recurrence = choosing.recurrence != NULL ? choosing.recurrence->number : state->recurrences;
     record.try_number = choosing.recurrence != NULL ? choosing.recurrence->tries : 0;

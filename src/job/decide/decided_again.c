@@ -127,8 +127,7 @@ static void compare_proposals(struct job_replayed *replayed, const struct propos
 static int tell(struct replaying *replaying, struct job_replay_count *count,
                 const struct job_replayed *replayed, struct fly_error *out_error)
 {
-    count->compared += replayed->told;
-    count->untold += !replayed->told;
+    count->compared++;
     count->different += replayed->difference[0] != '\0';
     return replaying->visit != NULL ? replaying->visit(replaying->context, replayed, out_error) : 0;
 }
@@ -154,25 +153,6 @@ static struct job_hardware hardware_of(const struct job_state *state, const stru
                                  .gpu_memory_bytes = line->gpu_memory_bytes};
 }
 
-/*
- * Whether the log has the whole question: older ones lack the time by which a model had to be ready, which
- * matters only if the decision heeded it.
- */
-static bool is_told(const struct proposed_record *record)
-{
-    bool heeded = record->reason == REASON_DEADLINE || record->stop_by_us != 0 ||
-                  (record->counted && !record->capped && record->reason != REASON_LAST_TRY);
-
-    return record->finish_by_us != FINISH_UNTOLD || !heeded;
-}
-
-/* Lets the guards of searches say what runs, or not: programs before 0.2 had none. */
-static void heed_guard(struct job_state *state, bool heeds)
-{
-    for (size_t i = 0; i < state->line_count; i++)
-        state->lines[i].decider.heeds_guard = heeds;
-}
-
 static int on_proposed(void *fold, const struct log_event *at, const struct proposed_record *recorded)
 {
     struct replaying *replaying = fold;
@@ -188,23 +168,17 @@ static int on_proposed(void *fold, const struct log_event *at, const struct prop
         .submission = recorded->submission,
         .tries = recorded->tries,
         .heartbeat_s = recorded->heartbeat_s,
-        .finish_by_us = recorded->finish_by_us == FINISH_UNTOLD ? 0 : recorded->finish_by_us,
+        .finish_by_us = recorded->finish_by_us,
         .hardware = hardware_of(&replaying->state, recorded),
         .ran_batch_size = recorded->reason == REASON_UNASKED ? recorded->batch_size : 0,
         .ran_limit_w = recorded->limit_w,
     };
-    replayed.told = is_told(recorded);
-    replayed.recorded = recorded;
-    if (replayed.told) {
-        heed_guard(&replaying->state, recorded->guarded);
-        code = decide_proposal(&replaying->state, &question, at->event->time_us, &decision, at->error);
-    }
+    code = decide_proposal(&replaying->state, &question, at->event->time_us, &decision, at->error);
     if (code < 0)
         return code;
-    if (replayed.told) {
-        replayed.decided = &decision.record;
-        compare_proposals(&replayed, recorded, &decision.record);
-    }
+    replayed.recorded = recorded;
+    replayed.decided = &decision.record;
+    compare_proposals(&replayed, recorded, &decision.record);
     return tell(replaying, &replaying->sums.proposals, &replayed, at->error);
 }
 
@@ -214,7 +188,7 @@ static int on_profiled(void *fold, const struct log_event *at, const struct prof
 {
     struct replaying *replaying = fold;
     const struct job_trial *trial = job_state_trial(&replaying->state, at->event->trial);
-    struct job_replayed replayed = {.kind = RECORD_PROFILED, .trial = at->event->trial, .told = true};
+    struct job_replayed replayed = {.kind = RECORD_PROFILED, .trial = at->event->trial};
     struct profiled_record *decided;
     int code;
 
@@ -238,7 +212,7 @@ static int on_epoch(void *fold, const struct log_event *at, const struct epoch_r
 {
     struct replaying *replaying = fold;
     const struct job_trial *trial = job_state_trial(&replaying->state, at->event->trial);
-    struct job_replayed replayed = {.kind = RECORD_EPOCH, .trial = at->event->trial, .told = true};
+    struct job_replayed replayed = {.kind = RECORD_EPOCH, .trial = at->event->trial};
     struct epoch_record decided = *recorded;
     int code;
 

@@ -23,16 +23,15 @@ struct job_replayed {
     uint32_t epoch;                         /* of a report; else 0 */
     const struct proposed_record *recorded; /* of a proposal, like the next field; else NULL */
     const struct proposed_record *decided;
-    bool told; /* the log has the whole question; otherwise nothing was compared */
     char difference[REPLAY_DIFFERENCE_MAX]; /* "batch_size 64 on record, 128 now"; "": none */
 };
 
 /* Borrows everything for the call; a negative result ends the replay, which returns it. */
 typedef int job_replay_visit(void *context, const struct job_replayed *replayed, struct fly_error *out_error);
 
-/* How many decisions of a kind were compared, differed, or could not be compared. */
+/* How many decisions of a kind were compared, and differed. */
 struct job_replay_count {
-    uint64_t compared, different, untold;
+    uint64_t compared, different;
 };
 
 struct job_replay_sums {

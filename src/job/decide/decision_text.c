@@ -70,7 +70,6 @@ static struct decision_known know(const struct job_line *line, size_t batch)
         .mean_cost_j = mean(line, facts->cost_j, facts->priced),
         .mean_energy_j = mean(line, facts->reached_energy_j, facts->priced),
         .mean_time_s = mean(line, facts->reached_time_s, facts->reached),
-        .counts_crashes = true,
         .crashed = facts->crashed,
         .given_up = decider_gave_up(&line->decider, batch),
         .final_metric = facts->final.count > 0 ? facts->final.mean : NAN,

@@ -436,33 +436,17 @@ static int remote_heartbeat(void *self, const struct job_beat *beat, struct fly_
 static int remote_report(void *self, const struct job_epoch *epoch, struct job_answered *out_answered,
                          struct fly_error *out_error)
 {
-    struct job_epoch plain = *epoch;
     int code = call_check_epoch(epoch, out_error);
 
-    if (code < 0)
-        return code;
-    code = ask(self, API_REPORT, epoch->job, epoch->trial, epoch, out_answered, out_error);
-    /* An older service refuses these members; send the report without them. */
-    if (code != FLY_EDATA || (!epoch->afterwards && !(epoch->startup_time_s > 0.0)))
-        return code;
-    plain.afterwards = false;
-    plain.startup_energy_j = plain.startup_time_s = NAN;
-    return ask(self, API_REPORT, epoch->job, epoch->trial, &plain, out_answered, out_error);
+    return code < 0 ? code : ask(self, API_REPORT, epoch->job, epoch->trial, epoch, out_answered, out_error);
 }
 
 static int remote_end(void *self, const struct job_end *end, struct job_ended *out_ended,
                       struct fly_error *out_error)
 {
-    struct job_end plain = *end;
     int code = call_check_end(end, out_error);
 
-    if (code == 0)
-        code = ask(self, API_END, end->job, end->trial, end, out_ended, out_error);
-    if (code != FLY_EDATA || (!end->nothing_learnt && !(end->startup_time_s > 0.0)))
-        return code;
-    plain.nothing_learnt = false;
-    plain.startup_energy_j = plain.startup_time_s = NAN;
-    return ask(self, API_END, end->job, end->trial, &plain, out_ended, out_error);
+    return code < 0 ? code : ask(self, API_END, end->job, end->trial, end, out_ended, out_error);
 }
 
 static int remote_expire(void *self, const char *job, uint64_t *out_expired, struct fly_error *out_error)

@@ -61,10 +61,10 @@ struct report {
     const struct device_row *devices;
     size_t device_count;
 };
-static const char *const schemas[] = {"flyball.run/1", "flyball.run/2"};
-#define SCHEMA_EXPECTED "\"flyball.run/1\" or \"flyball.run/2\""
+static const char *const schemas[] = {"flyball.run/2"};
+#define SCHEMA_EXPECTED "\"flyball.run/2\""
 #define HEAD_ROWS                                                                       \
-    {SHAPE_AT(report, schema), SHAPE_IS_WORD(schemas, 2), .expected = SCHEMA_EXPECTED}, \
+    {SHAPE_AT(report, schema), SHAPE_IS_WORD(schemas, 1), .expected = SCHEMA_EXPECTED}, \
         {SHAPE_AT(report, start_unix_s), IS_AMOUNT},                                    \
     {                                                                                   \
         SHAPE_AT(report, job), SHAPE_IS_STRUCT(&about_shape)                            \

@@ -11,8 +11,7 @@
 #include "meter/tally/tally.h"
 
 /*
- * Reads reports that `flyball run --output` wrote, "flyball.run/2" or, before, "flyball.run/1", as the
- * windows of meter/tally/tally.h.
+ * Reads reports that `flyball run --output` wrote, "flyball.run/2", as the windows of meter/tally/tally.h.
  *
  *     struct run_reports reports;
  *

@@ -16,7 +16,7 @@
 #include "train/program/step_file.h"
 #include "train/program/step_words.h"
 
-enum { LOWEST = 10, LINK_MAX = 64 };
+enum { LOWEST = 10 };
 
 /* The descriptor that FLYBALL_STEP_FD names, whatever kind of file it is; -1 for none. */
 static int inherited(void)
@@ -40,17 +40,6 @@ static bool may_be_written(int fd)
 static int copy_of(int fd)
 {
     return may_be_written(fd) ? fcntl(fd, F_DUPFD_CLOEXEC, LOWEST) : -1;
-}
-
-static bool is_of_a_command(int fd)
-{
-    static const char name[] = "/memfd:flyball-steps";
-    char path[LINK_MAX], target[LINK_MAX];
-    ssize_t length;
-
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    length = readlink(path, target, sizeof target);
-    return length >= (ssize_t)sizeof name - 1 && memcmp(target, name, sizeof name - 1) == 0;
 }
 
 static void open_place(const struct step_place *place, struct step_writer *writer)
@@ -83,17 +72,12 @@ enum step_way step_writer_open(struct step_writer *out_writer)
         open_place(&place, out_writer);
         return out_writer->fd >= 0 ? STEPS_OPEN : STEPS_OUT_OF_REACH;
     }
-    out_writer->plain = true;
-    if (is_of_a_command(inherited()))
-        out_writer->fd = copy_of(inherited());
-    return out_writer->fd >= 0 ? STEPS_OPEN : STEPS_NOT_WANTED;
+    return STEPS_NOT_WANTED;
 }
 
 /* Writes "rank 0 pid 4711 ", or the known part; returns the length. */
 static int write_sender(const struct step_writer *writer, char *text, size_t size)
 {
-    if (writer->plain)
-        return 0;
     if (writer->rank >= 0)
         return snprintf(text, size, "rank %d pid %d ", writer->rank, (int)getpid());
     return snprintf(text, size, "pid %d ", (int)getpid());

@@ -15,16 +15,13 @@
  *     step_writer_close(&writer);
  *
  * It follows FLYBALL_STEPS, and writes only to the file named there: it checks device and inode. Each line
- * names this process's rank, from its launcher's variables, and its process number. A command of version 0.1
- * sets only FLYBALL_STEP_FD. Then the descriptor must be a file in memory with the name that such files have,
- * and lines name neither.
+ * names this process's rank, from its launcher's variables, and its process number.
  */
 enum step_way { STEPS_NOT_WANTED, STEPS_OUT_OF_REACH, STEPS_OPEN };
 
 struct step_writer {
-    int fd;     /* owned; -1: lines go nowhere */
-    bool plain; /* lines do not name the sender */
-    int rank;   /* -1: not known */
+    int fd;   /* owned; -1: lines go nowhere */
+    int rank; /* -1: not known */
 };
 
 enum step_way step_writer_open(struct step_writer *out_writer);

@@ -151,7 +151,7 @@ static void define(struct fly_session *session)
     job->control_every = options->control_every;
     job->seed = options->seed;
     job->policy = options->policy;
-    if (!definition_names_policy(job)) /* said to nobody: an older service takes its own default */
+    if (!definition_names_policy(job)) /* then the log's keeper chooses one */
         job->policy = NULL;
 }
 

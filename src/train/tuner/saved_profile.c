@@ -25,8 +25,8 @@ static const char format_name[] = "flyball power profile 1";
 
 struct document {
     const char *format;
-    const char *knob; /* profiles of limits may leave it out: older files have no other knob */
-    bool has_knob, has_limit;
+    const char *knob;
+    bool has_limit;
     double under_limit_w;
     const char *gpu_model, *driver, *job_name;
     uint64_t batch_size, gpu_count; /* UINT64_MAX: not in the file */
@@ -65,17 +65,17 @@ static const struct shape workload_shape = {SHAPE_OF(fly_tuner_point, workload_r
 
 /* The key is checked first: errors in the points of another key's profile are not reported. */
 #define IS_KEY .need = SHAPE_OPTIONAL, .loose = true
-#define KEY_ROWS                                                                                            \
-    {SHAPE_AT(document, format), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                        \
-        {SHAPE_AT(document, knob), SHAPE_IS_TEXT(UINT32_MAX), SHAPE_IF(document, has_knob), .loose = true}, \
-        {SHAPE_AT(document, under_limit_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0), SHAPE_IF(document, has_limit),  \
-         .loose = true},                                                                                    \
-        {SHAPE_AT(document, gpu_model), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                 \
-        {SHAPE_AT(document, driver), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                    \
-        {SHAPE_AT(document, job_name), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                  \
-        {SHAPE_AT(document, batch_size), SHAPE_IS_U64(0, INT64_MAX), IS_KEY},                               \
-    {                                                                                                       \
-        SHAPE_AT(document, gpu_count), SHAPE_IS_U64(0, INT64_MAX), IS_KEY                                   \
+#define KEY_ROWS                                                                                           \
+    {SHAPE_AT(document, format), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                       \
+        {SHAPE_AT(document, knob), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                     \
+        {SHAPE_AT(document, under_limit_w), SHAPE_IS_NUMBER(SHAPE_ABOVE_0), SHAPE_IF(document, has_limit), \
+         .loose = true},                                                                                   \
+        {SHAPE_AT(document, gpu_model), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                \
+        {SHAPE_AT(document, driver), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                   \
+        {SHAPE_AT(document, job_name), SHAPE_IS_TEXT(UINT32_MAX), IS_KEY},                                 \
+        {SHAPE_AT(document, batch_size), SHAPE_IS_U64(0, INT64_MAX), IS_KEY},                              \
+    {                                                                                                      \
+        SHAPE_AT(document, gpu_count), SHAPE_IS_U64(0, INT64_MAX), IS_KEY                                  \
     }
 #define POINTS_ROW(shape)                                                                      \
     {                                                                                          \
@@ -117,7 +117,7 @@ int profile_path(const char *directory, const struct profile_key *key, char path
     char name[160] = "", whole[4 * PROFILE_TEXT_MAX], limit[32] = "";
     int length;
 
-    /* Profiles of limits keep the name that they had before there was another knob. */
+    /* Names of profiles of limits have no word for their knob. */
     if (key->under_limit_w > 0.0)
         snprintf(limit, sizeof limit, "\n%g W", key->under_limit_w);
     snprintf(whole, sizeof whole, "%s\n%s\n%s\n%" PRIu64 "\n%" PRIu64 "%s%s", key->gpu_model, key->driver,
@@ -177,7 +177,7 @@ static const char *check_key(const struct document *document, const struct profi
 {
     if (strcmp(document->format, format_name) != 0)
         return "is no profile of this version";
-    if (document->has_knob ? strcmp(document->knob, knob_name(key)) != 0 : key->knob != FLY_TUNER_POWER_LIMIT)
+    if (strcmp(document->knob, knob_name(key)) != 0)
         return "was measured with another knob";
     if (key->under_limit_w > 0.0 && (!document->has_limit || document->under_limit_w != key->under_limit_w))
         return "was measured under another limit";
@@ -318,7 +318,6 @@ static int put_document(const char *path, const struct profile_key *key, const s
 {
     struct document document = {.format = format_name,
                                 .knob = knob_name(key),
-                                .has_knob = true,
                                 .has_limit = key->under_limit_w > 0.0,
                                 .under_limit_w = key->under_limit_w,
                                 .gpu_model = key->gpu_model,

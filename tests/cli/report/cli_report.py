@@ -215,7 +215,7 @@ def test_records_of_meters():
     # The report of a run is a record too; what is no GPU is left out and named.
     window = {"kind": "GPU", "uuid": UUIDS[0], "time_s": 2.0, "energy_j": 500.0, "uncertainty_j": None, "counted": True, "emulated": False}
     other = {**window, "kind": "CPU", "uuid": "cpu-0"}
-    document = {"schema": "flyball.run/1", "start_unix_s": time.time() - 60, "job": {"id": "j", "node": "node9"}, "devices": [window, other]}
+    document = {"schema": "flyball.run/2", "start_unix_s": time.time() - 60, "job": {"id": "j", "node": "node9"}, "devices": [window, other]}
     (HOME / "run.json").write_text(json.dumps(document))
     said, notes = report("--by", "host", "--meters", HOME / "run.json")
     tap.equal(said["meters"]["gpus"], [{"uuid": UUIDS[0], "host": "node9", "energy_j": 500.0, "time_s": 2.0}])
