@@ -16,15 +16,15 @@ static const char schema[] = "flyball.demo/1";
 /* How each measure is shown: JSON and CSV in the plain unit, people in the scaled one. */
 static const struct {
     const char *name, *unit;
-    const char *people_unit;
+    const char *people_name, *people_unit;
     double people_scale;
     const char *gutter; /* which part of it is real */
     const char *basis;
 } measures[DEMO_MEASURES] = {
-    [DEMO_ENERGY] = {"energy", "J", "kJ", 1e-3, "BOTH", "real epochs, emulated time and power"},
-    [DEMO_TIME] = {"time", "s", "s", 1.0, "BOTH", "real epochs, emulated time"},
-    [DEMO_COST] = {"cost", "J", "kJ", 1e-3, "BOTH", "real epochs, emulated time and power"},
-    [DEMO_ACCURACY] = {"accuracy", "%", "%", 1.0, "REAL", "real"},
+    [DEMO_ENERGY] = {"energy", "J", "energy", "kJ", 1e-3, "BOTH", "real epochs, emulated time and power"},
+    [DEMO_TIME] = {"time", "s", "time", "s", 1.0, "BOTH", "real epochs, emulated time"},
+    [DEMO_COST] = {"cost", "J", "score", "", 1.0, "BOTH", "real epochs, emulated time and power"},
+    [DEMO_ACCURACY] = {"accuracy", "%", "accuracy", "%", 1.0, "REAL", "real"},
 };
 
 static const char *const span_names[DEMO_SPANS] = {[DEMO_LAST] = "last", [DEMO_WHOLE] = "all"};
@@ -127,7 +127,7 @@ static json_t *describe_job(const struct demo_job *job, const struct findings *f
     if (job->chosen.ended == 0)
         json_object_set_new(object, "error_unavailable", json_string("the job went to its end"));
     set_known(object, "paid_off_after_recurrences", findings->paid_off > 0 ? (double)findings->paid_off : NAN,
-              "the total cost did not come to stay below the default's");
+              "the total score did not come to stay below the default's");
     if (findings->completed == 0)
         return object;
     set_choice(object, "chosen", findings->ours);
@@ -279,8 +279,8 @@ static void put_figure(FILE *out, const struct findings *findings, enum demo_mea
     else if (figure->low > 0.0)
         verdict = measure == DEMO_ACCURACY ? "higher" : "more than the default";
     else if (figure->high < 0.0)
-        verdict = measure == DEMO_ACCURACY ? "lower" : "less, but not claimed: cost";
-    snprintf(name, sizeof name, "%s, %s %zu", measures[measure].name, span_names[span], figure->count);
+        verdict = measure == DEMO_ACCURACY ? "lower" : "less, but not claimed: score";
+    snprintf(name, sizeof name, "%s, %s %zu", measures[measure].people_name, span_names[span], figure->count);
     fprintf(out, "%s  %-19s %8.2f %-2s  %8.2f %-2s  ", measures[measure].gutter, name, figure->theirs * scale,
             measures[measure].people_unit, figure->ours * scale, measures[measure].people_unit);
     fprintf(out, "%7s %%  %-16s %s\n", signed_percent(figure->change, change), interval_of(figure, interval),
@@ -296,7 +296,7 @@ static void put_check(FILE *out, const struct findings *findings)
 {
     char change[PLACE_MAX], interval[INTERVAL_MAX];
 
-    fprintf(out, "BOTH  all %zu choices x %d fresh seeds: ours is %zu%s by cost", findings->choices,
+    fprintf(out, "BOTH  all %zu choices x %d fresh seeds: ours is %zu%s by score", findings->choices,
             DEMO_CHECK_SEEDS, findings->rank, ordinal_end(findings->rank));
     if (findings->sharing > 0)
         fprintf(out, ", with %zu like it", findings->sharing);
@@ -313,10 +313,10 @@ static void put_end(FILE *out, const struct findings *findings)
     if (findings->paid_off > 0)
         fprintf(out, "BOTH  exploration paid off after recurrence %zu\n", findings->paid_off);
     else
-        fputs("BOTH  exploration did not pay off: the total cost is not below the default's\n", out);
+        fputs("BOTH  exploration did not pay off: the total score is not below the default's\n", out);
     put_check(out, findings);
     if (!findings_claim_any(findings))
-        fputs("      No saving of cost beyond chance: nothing claimed.\n", out);
+        fputs("      No saving of score beyond chance: nothing claimed.\n", out);
 }
 
 /* Writes it as one word of a shell command. */
@@ -428,7 +428,7 @@ static void put_brief_check(FILE *out, const struct findings *findings)
 {
     if (findings->completed == 0)
         return;
-    fprintf(out, "  Of all %zu choices, each trained with %d fresh seeds, ours is the %zu%s by cost",
+    fprintf(out, "  Of all %zu choices, each trained with %d fresh seeds, ours is the %zu%s by score",
             findings->choices, DEMO_CHECK_SEEDS, findings->rank, ordinal_end(findings->rank));
     if (findings->rank > 1)
         fprintf(out, ", %.1f %% above the best", 100.0 * findings->above.change);
@@ -459,7 +459,7 @@ static void put_whole(FILE *out, const struct demo_report *report)
     fprintf(out,
             "\nREAL  network, data, accuracy, epochs: a small network learns 1,437 images of digits.\n"
             "EMUL  seconds and watts of an epoch: a GPU of the shape %s, a load of 2.5 ms a sample.\n"
-            "BOTH  real epochs, emulated seconds and watts: energy, time and cost.\n",
+            "BOTH  real epochs, emulated seconds and watts: energy, time and score.\n",
             gpu_shape_name);
     for (size_t i = 0; i < DEMO_JOBS; i++)
         put_job(out, report, i);

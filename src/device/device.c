@@ -133,19 +133,6 @@ void device_read(const struct device *device, const struct clock *clock, quantit
     refuse_impossible(out_reading->values);
 }
 
-quantity_set device_offers(const struct device *device, const struct clock *clock)
-{
-    struct device_reading reading;
-    quantity_set offers = 0;
-
-    device_read(device, clock, QUANTITY_ALL, &reading);
-    for (int i = 0; i < QUANTITY_COUNT; i++) {
-        if (reading.values[i].state == READING_OK)
-            offers |= QUANTITY_BIT(i);
-    }
-    return offers;
-}
-
 bool device_answers(const struct device *device, const struct clock *clock)
 {
     const quantity_set figures = QUANTITY_BIT(QUANTITY_ENERGY) | QUANTITY_BIT(QUANTITY_POWER_INSTANT) |

@@ -317,9 +317,6 @@ bool device_answers(const struct device *device, const struct clock *clock);
 int device_check_set(const struct device *device, enum quantity quantity, int64_t value,
                      struct fly_error *out_error);
 
-/* Makes a reading and returns the quantities for which it was OK. */
-quantity_set device_offers(const struct device *device, const struct clock *clock);
-
 /*
  * Gives the microjoules between two readings of a counter with `modulus_uj` as in device_info.
  * Exact over at most one wrap. Returns false, and leaves `out_uj` untouched, if a counter that

@@ -4,16 +4,6 @@
 
 #include "device/device.h"
 
-#define KIND_WORD(name, word) [DEVICE_PROCESS_##name] = (word),
-static const char *const kind_words[] = {DEVICE_PROCESS_KINDS(KIND_WORD)};
-_Static_assert(sizeof kind_words / sizeof kind_words[0] == DEVICE_PROCESS_KIND_COUNT,
-               "a word for every kind");
-
-const char *device_process_kind_word(enum device_process_kind kind)
-{
-    return kind_words[kind];
-}
-
 int device_processes(const struct device *device, unsigned kinds, struct device_process *processes,
                      size_t maximum, size_t *out_count)
 {

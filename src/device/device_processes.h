@@ -34,20 +34,13 @@
 /*
  * What a process does on a device. One that does several things counts as the last of them here, since the
  * driver lists MPS clients among those that compute too.
- *
- *     X(name, word)
  */
-#define DEVICE_PROCESS_KINDS(X) \
-    X(GRAPHICS, "graphics")     \
-    X(COMPUTE, "compute")       \
-    X(MPS, "mps") /* a client of NVIDIA's Multi-Process Service, whose server owns the context */
-
-#define DEVICE_PROCESS_ENUM(name, word) DEVICE_PROCESS_##name,
-enum device_process_kind { DEVICE_PROCESS_KINDS(DEVICE_PROCESS_ENUM) DEVICE_PROCESS_KIND_COUNT };
-#undef DEVICE_PROCESS_ENUM
-
-/* Returns "graphics", "compute" or "mps". */
-const char *device_process_kind_word(enum device_process_kind kind);
+enum device_process_kind {
+    DEVICE_PROCESS_GRAPHICS,
+    DEVICE_PROCESS_COMPUTE,
+    DEVICE_PROCESS_MPS, /* a client of NVIDIA's Multi-Process Service, whose server owns the context */
+    DEVICE_PROCESS_KIND_COUNT
+};
 
 /* A set of kinds, one bit each. */
 #define DEVICE_PROCESS_BIT(kind) (1U << (kind))
@@ -108,7 +101,7 @@ enum reading_state device_memory_used(const struct device *device, uint64_t *out
 /*
  * Lists the processes of the wanted kinds (a set of DEVICE_PROCESS_BIT) that use the device now, each once
  * per pid and instance, at most `maximum`; if `out_count` is `maximum`, there may be more. A process of two
- * wanted kinds has the one that comes later in DEVICE_PROCESS_KINDS. A kind that the driver does not know
+ * wanted kinds has the one that comes later in the enumeration. A kind that the driver does not know
  * has no processes. MPS serves a device on which a process is of kind MPS; its server,
  * "nvidia-cuda-mps-server", is listed as COMPUTE. Where only COMPUTE is wanted, MPS clients are COMPUTE too.
  *

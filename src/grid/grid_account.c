@@ -257,27 +257,3 @@ struct grid_account grid_account_read(const struct grid_account_sum *sum)
     account.amount = sum->known > 0 ? total(&amount) : NAN;
     return account;
 }
-
-double grid_account_share(const struct grid_account *account, enum grid_quality quality)
-{
-    return account->all_j > 0.0 ? account->energy_j[quality] / account->all_j : NAN;
-}
-
-bool grid_account_reach(const struct energy_slice *slices, size_t count, int64_t *out_from_s,
-                        int64_t *out_to_s)
-{
-    double from_s = INFINITY, to_s = -INFINITY;
-
-    for (size_t i = 0; i < count; i++) {
-        if (!(slices[i].end_s >= slices[i].start_s))
-            continue;
-        from_s = fmin(from_s, slices[i].start_s);
-        to_s = fmax(to_s, slices[i].end_s);
-    }
-    if (!(fabs(from_s) <= time_most_s) || !(fabs(to_s) <= time_most_s))
-        return false;
-    *out_from_s = clamped(from_s);
-    *out_to_s = clamped(ceil(to_s));
-    *out_to_s += *out_to_s == *out_from_s;
-    return true;
-}

@@ -14,7 +14,7 @@
  *     grid_filler_init(&filler, &answer, NAN, from_s, to_s, out_error);
  *     grid_account_add(&sum, &filler, slice.start_s, slice.end_s, slice.gpu_j);      for each slice
  *     account = grid_account_read(&sum);
- *     ... account.amount, grid_account_share(&account, GRID_MEASURED) ...
+ *     ... account.amount, account.energy_j[GRID_MEASURED] / account.all_j ...
  *     grid_filler_deinit(&filler);
  *
  * The energy of a slice is spread evenly over its time and divided among the periods it lies in.
@@ -82,15 +82,5 @@ void grid_account_split(const struct grid_filler *filler, double start_s, double
                         grid_account_piece_fn *piece, void *context);
 
 struct grid_account grid_account_read(const struct grid_account_sum *sum);
-
-/* Returns the share of the energy that has a figure of that quality, 0 .. 1; NaN if no energy is known. */
-double grid_account_share(const struct grid_account *account, enum grid_quality quality);
-
-/*
- * Gives the shortest stretch of whole seconds that contains all slices, to be filled; false if
- * there are none.
- */
-bool grid_account_reach(const struct energy_slice *slices, size_t count, int64_t *out_from_s,
-                        int64_t *out_to_s);
 
 #endif

@@ -169,12 +169,6 @@ int knob_set_clocks(struct knob *knob, enum quantity quantity, const struct cloc
                     struct fly_error *out_error);
 
 /*
- * Sets the performance level of each GPU, enum device_level; KNOB_NO_LEVEL leaves a GPU as it is. All or
- * none, and errors, as knob_set. FLY_ESTATE for a GPU at a level that could not be put back.
- */
-int knob_set_levels(struct knob *knob, const int64_t *levels, struct fly_error *out_error);
-
-/*
  * Requests workload profiles for each GPU, exactly those of its set; NULL leaves a GPU as it is, and an
  * empty set requests none. All or none, and errors, as knob_set; FLY_EUNSUPPORTED for a GPU without
  * profiles, FLY_EUSAGE for a profile that it does not offer.

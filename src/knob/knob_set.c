@@ -313,14 +313,6 @@ static void wish_levels(const struct knob *knob, const int64_t *levels, struct w
     }
 }
 
-int knob_set_levels(struct knob *knob, const int64_t *levels, struct fly_error *out_error)
-{
-    struct wishes wishes = {.quantity = QUANTITY_PERFORMANCE_LEVEL};
-
-    wish_levels(knob, levels, &wishes);
-    return set_wishes(knob, &wishes, 1, out_error);
-}
-
 int knob_set_persistence(struct knob *knob, const int64_t *modes, struct fly_error *out_error)
 {
     struct wishes wishes = {.quantity = QUANTITY_PERSISTENCE};

@@ -361,15 +361,6 @@ static void stopped_costs(const struct choice *choice, const struct run_cost *co
                     cost->profile;
 }
 
-double choice_stopped_cost(const struct choice *choice, size_t batch, size_t stop)
-{
-    const struct run_cost cost = run_cost_of(choice, batch);
-    double costs[CHOICE_STOPS];
-
-    stopped_costs(choice, &cost, costs);
-    return costs[stop];
-}
-
 /* Returns the cheapest stop of a trial; gives its expected cost. With `last` only the last one counts. */
 static size_t cheapest_stop(const struct choice *choice, const struct run_cost *cost, bool last,
                             double *out_cost)

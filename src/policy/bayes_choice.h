@@ -93,9 +93,6 @@ double choice_log_expected(const struct choice *choice, size_t batch);
 /* Returns what a trial of this batch size is worth; some batch size must have reached its target. */
 struct trial_worth choice_worth(const struct choice *choice, size_t batch);
 
-/* Returns the expected cost J of a trial that is stopped at the i-th of CHOICE_STOPS costs. */
-double choice_stopped_cost(const struct choice *choice, size_t batch, size_t stop);
-
 /*
  * Returns whether a batch size may be tried: it was, here or in a past that is trusted, or it is beside one
  * that was, or at most two octaves away.

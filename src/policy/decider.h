@@ -151,7 +151,8 @@ enum verdict decider_judge(const struct decider *decider, const struct progress_
 /*
  * Write the whole fold as bytes, and read it back into a decider just initialised with the same
  * spec, policy and parameters. Load returns 0; 1 for bytes that are no such state, after which
- * you may only call decider_deinit; or FLY_ENOMEM. Use them only if decider_saves returns true.
+ * you may only call decider_deinit; or FLY_ENOMEM. Only for
+ * policies with `save` and `load`.
  */
 /* Tells the policy, whose own state was just loaded, the profiles and what is given up. */
 void decider_tell_kept(struct decider *decider);

@@ -26,7 +26,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "job/core/definition.h"
+#include "job/core/job_words.h"
 #include "job/jobs.h"
 #include "shapes/shape_rows.h"
 
@@ -216,7 +218,7 @@ static int do_report(const struct call *call, json_t **out_answer)
 
     if (code == 0)
         *out_answer = json_pack(
-            "{s:s, s:s, s:b, s:b, s:I, s:f, s:f}", "answer", job_answer_name(answered.answer), "stop",
+            "{s:s, s:s, s:b, s:b, s:I, s:f, s:f}", "answer", job_answer_words[answered.answer], "stop",
             job_stop_name(answered.stop), "repeated", (int)answered.repeated, "ended", (int)answered.ended,
             "epochs", (json_int_t)answered.epochs, "energy_j", answered.energy_j, "time_s", answered.time_s);
     return code;
@@ -231,10 +233,11 @@ static int do_end(const struct call *call, json_t **out_answer)
                           .time_s = call->time_s,
                           .text = call->text};
     struct job_ended ended;
-    int code;
+    int code, outcome = word_index(call->outcome, job_outcome_words, TRIAL_OUTCOME_COUNT);
 
-    if (!job_outcome_parse(call->outcome, &end.outcome))
+    if (outcome < 0)
         return error_set(&error, FLY_EUSAGE, "no such outcome");
+    end.outcome = (enum trial_outcome)outcome;
     code = jobs.backend->end(jobs.self, &end, &ended, &error);
     if (code == 0)
         *out_answer =

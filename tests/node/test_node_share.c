@@ -33,6 +33,18 @@ static void add_seen(struct ground *ground, uint64_t process, double use)
         .process = process, .use = use, .age_s = INFINITY, .memory_bytes = 1000 + process};
 }
 
+/* The sum of all rows, computed anew. */
+static int64_t ledger_sum(const struct ledger *ledger)
+{
+    int64_t sum_uj = ledger->idle.energy_uj + ledger->unobserved.energy_uj + ledger->others.energy_uj;
+
+    for (size_t i = 0; i < ledger->count; i++)
+        sum_uj += ledger->rows[i].energy_uj;
+    for (size_t i = 0; i < ledger->set_count; i++)
+        sum_uj += ledger->sets[i].row.energy_uj;
+    return sum_uj;
+}
+
 /* A look after some time, in which that much was drawn; then nobody is seen any more. */
 static void look(struct ground *ground, double after_s, double energy_j)
 {

@@ -74,20 +74,6 @@ int table_put(const char *bytes, size_t length, FILE *stream, const char *what, 
                      errno != 0 ? strerror(errno) : "unknown cause");
 }
 
-int table_write(const struct table *table, enum table_format format, FILE *stream,
-                struct fly_error *out_error)
-{
-    struct buffer bytes;
-    int result;
-
-    buffer_init(&bytes, TABLE_OUTPUT_MAX);
-    result = table_print(table, format, false, &bytes, out_error);
-    if (result == 0)
-        result = table_put(bytes.data, bytes.length, stream, "the table", out_error);
-    buffer_deinit(&bytes);
-    return result;
-}
-
 int table_write_json(const json_t *document, FILE *stream, struct fly_error *out_error)
 {
     struct buffer bytes;

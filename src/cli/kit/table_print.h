@@ -39,8 +39,6 @@ int table_print_json(const json_t *document, struct buffer *out, struct fly_erro
 int table_put(const char *bytes, size_t length, FILE *stream, const char *what, struct fly_error *out_error);
 
 /* Appends and writes in one call. */
-int table_write(const struct table *table, enum table_format format, FILE *stream,
-                struct fly_error *out_error);
 int table_write_json(const json_t *document, FILE *stream, struct fly_error *out_error);
 
 /*

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "cli/frame/call.h"
 #include "cli/options/small_options.h"
-#include "cli/program/inherited.h"
+#include "cli/program/child.h"
 #include "cli/run/run_commands.h"
 
 static const char *const policies[] = {"bayes", "default", "grid", "zeus", NULL};

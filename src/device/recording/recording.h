@@ -72,12 +72,10 @@ void recording_writer_end(struct recording_writer *writer, struct mono_time now)
 struct recording;
 
 /*
- * Loads a file. FLY_ENOTFOUND, FLY_EPERM, FLY_EREAD; FLY_EDATA if it is no recording, with file,
- * line, field and what was expected; FLY_ELIMIT beyond the limits above; FLY_ENOMEM.
+ * Loads from a stream, which the caller closes; messages use `name` as the path. FLY_EREAD; FLY_EDATA if it
+ * is no recording, with file, line, field and what was expected; FLY_ELIMIT beyond the limits above;
+ * FLY_ENOMEM.
  */
-int recording_load(const char *path, struct recording **out_recording, struct fly_error *out_error);
-
-/* Does the same from a stream, which the caller closes; messages use `name` as the path. */
 int recording_load_stream(const char *name, FILE *stream, struct recording **out_recording,
                           struct fly_error *out_error);
 
@@ -85,7 +83,8 @@ int recording_load_stream(const char *name, FILE *stream, struct recording **out
  * Reads a file of any length once, without keeping it. After each reading of a device it calls
  * this with all that the device has reported so far (READING_NOT_READ: nothing yet). The
  * recording then has only the devices, the date and the interval. A negative answer ends the
- * reading and is returned. Errors as recording_load, except for the number of values.
+ * reading and is returned. Errors as recording_load_stream, except for the number of values, and
+ * FLY_ENOTFOUND, FLY_EPERM.
  */
 typedef int recording_visit(void *context, const struct recording *recording, size_t device, int64_t t_ns,
                             const struct reading values[QUANTITY_COUNT], struct fly_error *out_error);

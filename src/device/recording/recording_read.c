@@ -334,18 +334,6 @@ FILE *recording_open(const char *path, int *out_code, struct fly_error *out_erro
     return stream;
 }
 
-int recording_load(const char *path, struct recording **out_recording, struct fly_error *out_error)
-{
-    int code = 0;
-    FILE *stream = recording_open(path, &code, out_error);
-
-    if (stream == NULL)
-        return code;
-    code = recording_load_stream(path, stream, out_recording, out_error);
-    fclose(stream);
-    return code;
-}
-
 int recording_scan(const char *path, recording_visit *visit, void *context, struct fly_error *out_error)
 {
     struct reader reader = {.name = path, .visit = visit, .context = context};

@@ -425,13 +425,10 @@ struct job_shown {
 
 /* ---- words ---- */
 
-/* The words of the enumerations in logs and answers: "reached", "out_of_memory"; "go_on"; "cost"; "explore".
+/* The words of the enumerations in logs and answers: "reached", "out_of_memory"; "cost"; "explore".
  */
 const char *job_outcome_name(enum trial_outcome outcome);
-const char *job_answer_name(enum job_answer answer);
 const char *job_stop_name(enum job_stop stop);
 const char *job_reason_name(enum reason reason);
-/* The reverse; false when the word is not known. */
-bool job_outcome_parse(const char *word, enum trial_outcome *out_outcome);
 
 #endif

@@ -51,11 +51,6 @@ const char *job_outcome_name(enum trial_outcome outcome)
     return job_outcome_words[outcome];
 }
 
-const char *job_answer_name(enum job_answer answer)
-{
-    return job_answer_words[answer];
-}
-
 const char *job_stop_name(enum job_stop stop)
 {
     return job_stop_words[stop];
@@ -71,30 +66,9 @@ const char *record_kind_name(enum record_kind kind)
     return kind_words[kind];
 }
 
-/* Finds the index of a word; false when there is none. */
-static bool find(const char *word, const char *const *words, size_t count, int *out_index)
-{
-    int index = word_index(word, words, count);
-
-    if (index >= 0)
-        *out_index = index;
-    return index >= 0;
-}
-
-bool job_outcome_parse(const char *word, enum trial_outcome *out_outcome)
-{
-    int index = 0;
-    bool known = find(word, job_outcome_words, TRIAL_OUTCOME_COUNT, &index);
-
-    if (known)
-        *out_outcome = (enum trial_outcome)index;
-    return known;
-}
-
 enum record_kind record_kind_parse(const char *word)
 {
-    int index = RECORD_KINDS;
+    int index = word_index(word, kind_words, RECORD_KINDS);
 
-    (void)find(word, kind_words, RECORD_KINDS, &index);
-    return (enum record_kind)index;
+    return index >= 0 ? (enum record_kind)index : RECORD_KINDS;
 }

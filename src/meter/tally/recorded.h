@@ -40,7 +40,7 @@ void recorded_deinit(struct recorded *recorded);
 
 /*
  * Adds a recording. `node` says where it was recorded, since the file does not. Errors are those
- * of recording_load, except for its limit.
+ * of recording_scan, except for its limit.
  */
 int recorded_read(struct recorded *recorded, const char *path, const char *node, double since_unix_s,
                   double until_unix_s, struct fly_error *out_error);

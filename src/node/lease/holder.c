@@ -77,13 +77,6 @@ void holder_close(struct holder *holder)
     holder->fd = -1;
 }
 
-uint64_t holder_ticks_now(void)
-{
-    long ticks_per_s = sysconf(_SC_CLK_TCK);
-
-    return (uint64_t)((double)boot_now().ns * 1e-9 * (double)(ticks_per_s > 0 ? ticks_per_s : 100)) + 1;
-}
-
 struct boot_time boot_now(void)
 {
     struct timespec now = {.tv_sec = 0};

@@ -43,10 +43,6 @@ bool holder_lives(const struct holder *holder);
 
 void holder_close(struct holder *holder);
 
-/* Returns now in ticks since the boot, as in /proc/PID/stat: later than the start of any process that lives.
- */
-uint64_t holder_ticks_now(void);
-
 /* Returns now by the boot-time clock. */
 struct boot_time boot_now(void);
 struct boot_time boot_after_s(struct boot_time start, double duration_s);

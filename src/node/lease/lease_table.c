@@ -25,23 +25,6 @@ struct lease_table {
     struct lease leases[];
 };
 
-static const char *const rule_words[] = {"refuse", "lower"};
-_Static_assert(sizeof rule_words / sizeof rule_words[0] == LEASE_RULE_COUNT, "each rule has a word");
-
-const char *lease_rule_word(enum lease_rule rule)
-{
-    return rule_words[rule];
-}
-
-int lease_rule_find(const char *word)
-{
-    for (int rule = 0; rule < LEASE_RULE_COUNT; rule++) {
-        if (strcmp(word, rule_words[rule]) == 0)
-            return rule;
-    }
-    return -1;
-}
-
 int lease_table_new(const struct lease_table_options *options, struct lease_table **out_table,
                     struct fly_error *out_error)
 {
@@ -283,57 +266,10 @@ static bool has_id(const struct lease *lease, const void *id)
     return strcmp(lease->id, id) == 0;
 }
 
-static bool has_connection(const struct lease *lease, const void *connection)
-{
-    return lease->ask.holder.connection == *(const uint64_t *)connection;
-}
-
-static bool has_process(const struct lease *lease, const void *state)
-{
-    const struct lease_holder *holder = state;
-
-    return lease->ask.holder.pid == holder->pid && lease->ask.holder.start_ticks == holder->start_ticks;
-}
-
-static bool has_run_out(const struct lease *lease, const void *now)
-{
-    return is_late(&lease->ask, *(const struct boot_time *)now);
-}
-
-static bool has_gpu(const struct lease *lease, const void *gpu)
-{
-    return (lease->ask.gpus >> *(const size_t *)gpu & 1) != 0;
-}
-
 int lease_table_end(struct lease_table *table, const char *id, struct lease *out_ended,
                     struct fly_error *out_error)
 {
     return lease_table_end_if(table, has_id, id, out_ended, 1) == 1 ? 0 : not_found(id, out_error);
-}
-
-size_t lease_table_end_connection(struct lease_table *table, uint64_t connection, struct lease *out_ended,
-                                  size_t maximum)
-{
-    return connection == 0 ? 0 : lease_table_end_if(table, has_connection, &connection, out_ended, maximum);
-}
-
-size_t lease_table_end_process(struct lease_table *table, pid_t pid, uint64_t start_ticks,
-                               struct lease *out_ended, size_t maximum)
-{
-    const struct lease_holder holder = {.pid = pid, .start_ticks = start_ticks};
-
-    return pid == 0 ? 0 : lease_table_end_if(table, has_process, &holder, out_ended, maximum);
-}
-
-size_t lease_table_end_late(struct lease_table *table, struct boot_time now, struct lease *out_ended,
-                            size_t maximum)
-{
-    return lease_table_end_if(table, has_run_out, &now, out_ended, maximum);
-}
-
-size_t lease_table_end_gpu(struct lease_table *table, size_t gpu, struct lease *out_ended, size_t maximum)
-{
-    return gpu >= LEASE_GPUS_MAX ? 0 : lease_table_end_if(table, has_gpu, &gpu, out_ended, maximum);
 }
 
 int lease_table_find(const struct lease_table *table, const char *id, struct lease *out_lease,
@@ -360,7 +296,7 @@ void lease_table_visit(const struct lease_table *table, size_t gpu,
                        void (*visit)(void *state, const struct lease *lease), void *state)
 {
     for (size_t i = 0; gpu < LEASE_GPUS_MAX && i < table->count; i++) {
-        if (has_gpu(&table->leases[i], &gpu))
+        if ((table->leases[i].ask.gpus >> gpu & 1) != 0)
             visit(state, &table->leases[i]);
     }
 }

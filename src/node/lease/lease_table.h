@@ -112,10 +112,6 @@ struct lease {
 
 enum lease_rule { LEASE_RULE_REFUSE, LEASE_RULE_LOWER, LEASE_RULE_COUNT };
 
-/* Return "refuse" or "lower"; and the rule of a word, or -1. */
-const char *lease_rule_word(enum lease_rule rule);
-int lease_rule_find(const char *word);
-
 /* What all leases of a GPU come to. */
 struct lease_effect {
     size_t leases;          /* on this GPU; 0: nothing is asked for */
@@ -169,16 +165,9 @@ int lease_table_end(struct lease_table *table, const char *id, struct lease *out
                     struct fly_error *out_error);
 
 /*
- * End the leases of a connection, of a process, those that were not renewed, those on a GPU, or all for
- * which `is_over` is true; at most `maximum` of them, the oldest first. Returns how many were ended.
+ * Ends the leases for which `is_over` is true; at most `maximum` of them, the oldest first. Returns how many
+ * were ended.
  */
-size_t lease_table_end_connection(struct lease_table *table, uint64_t connection, struct lease *out_ended,
-                                  size_t maximum);
-size_t lease_table_end_process(struct lease_table *table, pid_t pid, uint64_t start_ticks,
-                               struct lease *out_ended, size_t maximum);
-size_t lease_table_end_late(struct lease_table *table, struct boot_time now, struct lease *out_ended,
-                            size_t maximum);
-size_t lease_table_end_gpu(struct lease_table *table, size_t gpu, struct lease *out_ended, size_t maximum);
 size_t lease_table_end_if(struct lease_table *table, bool (*is_over)(const struct lease *, const void *state),
                           const void *state, struct lease *out_ended, size_t maximum);
 

@@ -10,20 +10,9 @@ static const char *const words[] = {OWNER_RUNTIME_MAP(OWNER_RUNTIME_WORD)};
 #undef OWNER_RUNTIME_WORD
 _Static_assert(sizeof words / sizeof words[0] == OWNER_RUNTIME_COUNT, "a word for each runtime");
 
-static const char *const reasons[OWNER_SIGHT_COUNT] = {
-    [OWNER_NOT_VISIBLE] = "the daemon does not see the machine's processes",
-    [OWNER_GONE] = "it has ended",
-    [OWNER_SEEN] = NULL,
-};
-
 const char *owner_runtime_word(enum owner_runtime runtime)
 {
     return words[runtime];
-}
-
-const char *owner_sight_reason(enum owner_sight sight)
-{
-    return reasons[sight];
 }
 
 bool owner_sees_all(void)

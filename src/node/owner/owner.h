@@ -109,12 +109,6 @@ struct owner {
 const char *owner_runtime_word(enum owner_runtime runtime);
 
 /*
- * Returns a clause that says why nothing more is known: "the daemon does not see the machine's processes",
- * "it has ended"; NULL for a process that is seen.
- */
-const char *owner_sight_reason(enum owner_sight sight);
-
-/*
  * Returns whether this process lives in the machine's first pid namespace, and so sees all processes under
  * the numbers that drivers use.
  */

@@ -131,14 +131,3 @@ void ledger_fold(struct ledger *ledger, uint64_t process)
         ledger->sets[i--] = ledger->sets[--ledger->set_count];
     }
 }
-
-int64_t ledger_sum(const struct ledger *ledger)
-{
-    int64_t sum_uj = ledger->idle.energy_uj + ledger->unobserved.energy_uj + ledger->others.energy_uj;
-
-    for (size_t i = 0; i < ledger->count; i++)
-        sum_uj += ledger->rows[i].energy_uj;
-    for (size_t i = 0; i < ledger->set_count; i++)
-        sum_uj += ledger->sets[i].row.energy_uj;
-    return sum_uj;
-}

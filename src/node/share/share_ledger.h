@@ -128,7 +128,4 @@ void ledger_fold(struct ledger *ledger, uint64_t process);
 /* Returns the bound of the error of a row's energy. */
 double ledger_half_width_uj(const struct ledger_row *row);
 
-/* Returns the sum of all rows, computed anew; for tests. */
-int64_t ledger_sum(const struct ledger *ledger);
-
 #endif
