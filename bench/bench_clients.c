@@ -92,7 +92,7 @@ static void *run(void *data)
 static void define(struct client *client)
 {
     static const uint32_t sizes[] = {8, 16, 32, 64, 128};
-    struct job_definition definition = job_definition_default;
+    struct fly_job_definition definition = job_definition_default;
     struct job_registered registered;
     struct fly_error error;
 
@@ -100,7 +100,7 @@ static void define(struct client *client)
     definition.batch_sizes = sizes;
     definition.batch_count = sizeof sizes / sizeof sizes[0];
     definition.default_batch_size = 32;
-    definition.target = JOB_AT_LEAST;
+    definition.target = FLY_TARGET_AT_LEAST;
     definition.target_metric = 0.9;
     definition.max_epochs = 20;
     if (jobs_open(client->address, NULL, &client->jobs, &error) < 0 ||

@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "base/math/order.h"
 #include "job/core/definition.h"
-#include "job/core/definition_json.h"
 #include "job/core/job_record.h"
 #include "job/core/job_words.h"
 #include "job/jobs.h"
@@ -50,15 +49,15 @@ static double show(const char *what, double *took_s, size_t count, double refere
     return took_s[count / 2];
 }
 
-static struct job_definition define(const char *name)
+static struct fly_job_definition define(const char *name)
 {
-    struct job_definition definition = job_definition_default;
+    struct fly_job_definition definition = job_definition_default;
 
     definition.name = name;
     definition.batch_sizes = sizes;
     definition.batch_count = sizeof sizes / sizeof sizes[0];
     definition.default_batch_size = 32;
-    definition.target = JOB_AT_LEAST;
+    definition.target = FLY_TARGET_AT_LEAST;
     definition.target_metric = 0.9;
     definition.max_epochs = 20;
     return definition;
@@ -85,7 +84,7 @@ static double time_bare(struct bare *bare)
 /* Bare inserts alternate with what is measured, so that both see the same disk. */
 static void time_trials(const char *address, struct bare *bare)
 {
-    const struct job_definition definition = define("bench-trials");
+    const struct fly_job_definition definition = define("bench-trials");
     const struct job_question question = ask("bench-trials");
     double bare_s[ROUNDS], proposals_s[ROUNDS], reports_s[ROUNDS], both_s[ROUNDS], reference_s;
     struct job_registered registered;
@@ -136,7 +135,7 @@ static void put(struct buffer *text, uint64_t *number, enum record_kind kind, ui
     json_decref(body);
 }
 
-static void make_log(const struct job_definition *definition, uint64_t trials, struct buffer *text)
+static void make_log(const struct fly_job_definition *definition, uint64_t trials, struct buffer *text)
 {
     uint64_t number = 0;
 
@@ -174,7 +173,7 @@ static void time_decisions(const char *address, uint64_t trials, struct bare *ba
 {
     char name[JOB_NAME_MAX], what[JOB_NAME_MAX];
     double bare_s[DECISIONS], cold_s[DECISIONS], warm_s[DECISIONS], reference_s;
-    struct job_definition definition;
+    struct fly_job_definition definition;
     struct job_question question;
     struct buffer text;
     struct fly_error error;

@@ -26,8 +26,8 @@ static void check_asked(const struct shape *shape, const void *asked)
     json_decref(json);
 }
 
-static int define(void *self, const struct job_definition *definition, struct job_registered *out_registered,
-                  struct fly_error *out_error)
+static int define(void *self, const struct fly_job_definition *definition,
+                  struct job_registered *out_registered, struct fly_error *out_error)
 {
     (void)self;
     check_asked(&shape_definition, definition);

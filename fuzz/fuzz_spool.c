@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "job/core/definition_json.h"
+#include "job/core/definition.h"
 #include "job/remote/spool.h"
 
 static bool same(const struct spool_entry *a, const struct spool_entry *b)

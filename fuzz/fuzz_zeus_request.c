@@ -9,11 +9,11 @@
 
 #include <jansson.h>
 
+#include "compat/zeus/serve/serve_zeus.h"
+#include "compat/zeus/serve/zeus_job.h"
 #include "fuzz.h"
 #include "job/core/definition.h"
 #include "serve/route_family.h"
-#include "compat/zeus/serve/serve_zeus.h"
-#include "compat/zeus/serve/zeus_job.h"
 
 enum { HEAD_MAX = 512, ANSWER_MAX = 1 << 20 };
 
@@ -23,7 +23,7 @@ static const char client[] = "{\"gpu_model\":\"V100\",\"job_id_prefix\":\"\",\"m
 
 /* ---- a job's log that knows the job `known`, and accepts whatever is in range ---- */
 
-static int fuzz_define(void *self, const struct job_definition *definition,
+static int fuzz_define(void *self, const struct fly_job_definition *definition,
                        struct job_registered *out_registered, struct fly_error *out_error)
 {
     struct zeus_job before, after;
@@ -31,7 +31,7 @@ static int fuzz_define(void *self, const struct job_definition *definition,
     struct zeus_differences differences;
     json_t *object;
     char text[JOB_CLIENT_MAX + 1];
-    struct job_definition again;
+    struct fly_job_definition again;
 
     (void)self;
     FUZZ_CHECK(job_definition_check(definition, out_error) == 0);

@@ -14,6 +14,7 @@
 #include <flyball/cost.h>
 #include <flyball/error.h>
 #include <flyball/job.h>
+#include <flyball/job_definition.h>
 #include <flyball/meter.h>
 #include <flyball/objective.h>
 #include <flyball/operating_point.h>

@@ -8,8 +8,8 @@
 
 #include <flyball/carbon.h>
 #include <flyball/error.h>
+#include <flyball/job_definition.h>
 #include <flyball/meter.h>
-#include <flyball/objective.h>
 #include <flyball/tuner.h>
 
 #ifdef __cplusplus
@@ -86,8 +86,6 @@ extern "C" {
  */
 struct fly_session;
 
-enum fly_target { FLY_TARGET_NONE, FLY_TARGET_AT_LEAST, FLY_TARGET_AT_MOST };
-
 /*
  * Reads a target: ">=0.79" or "0.79" is at least that, "<=0.3" at most. FLY_EUSAGE for anything else.
  * Thread-safe.
@@ -115,23 +113,22 @@ enum {
 
 /* A field that is not set (0, NULL) has the default beside it. Everything is copied but what is borrowed. */
 struct fly_session_options {
-    size_t size; /* sizeof(struct fly_session_options), in which nothing behind report_every_steps need be */
+    size_t size; /* sizeof(struct fly_session_options), in which nothing behind recurrences_left need be */
 
-    /* The job. The first session writes this down. A later one with other values is not tuned, and says so.
+    /*
+     * The job, whole or by its members: batch_sizes, max_epochs and all others of
+     * <flyball/job_definition.def>. The first session writes this down. A later one with other values is not
+     * tuned, and says so. Where 0 makes no sense it is not set: a beta of 0 is 2, an objective.max_slowdown
+     * of 0 the one on record or fly_objective_usual_bound. The objective's grid is that of `carbon`.
      */
-    const char *job_name;           /* a-z A-Z 0-9 - _ . */
-    struct fly_objective objective; /* a max_slowdown of 0: as on record, or fly_objective_usual_bound */
-    const uint32_t *batch_sizes;    /* of all ranks together, ascending */
-    size_t batch_count;
-    uint32_t default_batch_size; /* one of them */
-    enum fly_target target;      /* without one only the power limit is tuned */
-    double target_metric;
-    uint32_t max_epochs; /* of one training */
-    bool trains_on;      /* to max_epochs also when the target was reached */
-    const char *policy;  /* NULL or "auto": the job's own, or for a new job the best one known, "bayes" */
-    double beta;         /* a training is stopped at this multiple of the least cost; 0: 2 */
-    uint32_t seed;
-    uint32_t control_every; /* each so many recurrences run the default, for comparison; 0: none */
+    __extension__ union {
+        struct fly_job_definition job;
+        __extension__ struct {
+            const char *job_name;
+#define FLY_MEMBER(type, name) type name;
+#include <flyball/job_definition.def>
+        };
+    };
 
     /* This submission. */
     const char *store; /* address of the job's log; NULL: FLYBALL_STORE, else the user's own file */
@@ -167,38 +164,8 @@ struct fly_session_options {
      */
     const struct fly_carbon_options *carbon;
 
-    /*
-     * Of the job: an epoch is so many samples, for a program that evaluates after so many steps whatever the
-     * batch size is. A report then counts when the steps since the last one that did, begun with
-     * fly_session_step_begin, come to another multiple of it; 0: each report ends an epoch, and epochs have
-     * the same samples at every batch size.
-     */
-    uint32_t report_every_samples;
-
-    /* Of the job, for a metric that is noisy. */
-    uint32_t target_hold;   /* the target must hold for so many reports in a row; 0: 1 */
-    bool best_so_far;       /* the metric that counts is the best one reported so far */
-    double max_metric_loss; /* with trains_on: a batch size whose final metric is surely worse than the
-                               default's by more than this is left; 0: none is */
-
-    /* Of the job. */
-    uint32_t window; /* of the policy "zeus": how many results of a batch size count, newest first; 0: all */
-    bool no_default; /* the default batch size is only where the search begins: nothing is compared with it */
-
     /* Of this submission and those that come. */
     uint32_t recurrences_left; /* with this one: only what pays within them is explored; 0: not known */
-
-    /* What the job learns from beside itself (docs/howto/jobs.md). */
-    const char *like;     /* a job whose past a new job learns from; NULL: none */
-    const char *revision; /* of script, data and hyper-parameters; another one than on record: learning begins
-                             anew, with the past as a hint; NULL: as on record */
-
-    /*
-     * Of the job: the program evaluates after so many steps whatever the batch size is, and reports each
-     * time; 0: not so. Where it tells no steps with fly_session_step_begin, each report stands for so many.
-     * An epoch is report_every_samples; if that is 0, the samples of so many steps at the default batch size.
-     */
-    uint32_t report_every_steps;
 
     /*
      * Where each try has a directory of its own (fly_session_directory); NULL: "flyball-tries". One that is

@@ -14,7 +14,7 @@ struct v1_call {
     struct api_place place;
     struct arena arena;
     union {
-        struct job_definition definition;
+        struct fly_job_definition definition;
         struct job_setting setting;
         struct job_question question;
         struct job_profile profile;

@@ -52,8 +52,9 @@ static void test_keys_agree(void **state)
     for (size_t i = 0; flyball_program.commands[i] != NULL; i++) {
         const struct cli_command *command = flyball_program.commands[i];
 
-        for (size_t j = 0; j < command->option_count; j++) {
-            const struct cli_option *option = &command->options[j];
+        const struct cli_option *option;
+
+        for (size_t j = 0; (option = command_own_option(command, j)) != NULL; j++) {
             const struct cli_option *first;
 
             if (option->key == NULL)

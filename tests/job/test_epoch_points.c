@@ -19,11 +19,12 @@ static const struct job_profiles profiles = {&profile, 1};
 
 static void begin(void)
 {
-    history = (struct job_history){.definition = {.default_batch_size = DEFAULT, .target = JOB_AT_LEAST},
-                                   .objective = {FLY_OBJECTIVE_ENERGY, 1.0, INFINITY},
-                                   .machines = &machine,
-                                   .machine_count = 1,
-                                   .rows = rows};
+    history =
+        (struct job_history){.definition = {.default_batch_size = DEFAULT, .target = FLY_TARGET_AT_LEAST},
+                             .objective = {FLY_OBJECTIVE_ENERGY, 1.0, INFINITY},
+                             .machines = &machine,
+                             .machine_count = 1,
+                             .rows = rows};
 }
 
 static struct job_row *add(uint32_t batch_size, enum reason reason, enum trial_outcome outcome,

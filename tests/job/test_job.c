@@ -33,7 +33,7 @@ static void test_refused_questions(void **state)
                                                    "limits_w",    "control character", "longer than",
                                                    "heartbeat_s", "finish_by",         "gpus"};
     char text[JOB_TEXT_MAX + 1], gpus[JOB_GPUS_MAX + 1];
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_proposal proposal;
     struct fly_error error;
 
@@ -66,7 +66,7 @@ static void test_refused_questions(void **state)
 /* A request that is repeated gets the trial that it had; another one gets another. */
 static void test_requests(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_proposal first, again, other;
 
@@ -97,7 +97,7 @@ static void test_requests(void **state)
 static void test_hardware(void **state)
 {
     static const uint32_t sizes[] = {8, 12, 30, 32};
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_proposal proposal;
     struct fly_error error;
@@ -123,7 +123,7 @@ static void test_hardware(void **state)
 /* Without limits that can be set there is nothing to profile; time can be weighed only with a known power. */
 static void test_no_limits(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_proposal proposal;
     struct fly_error error;
@@ -145,7 +145,7 @@ static void test_profile(void **state)
 {
     static const struct fly_power_point other[] = {{100, 95, 10.1}, {200, 185, 10}};
     const struct job_profile bad = {.job = "job", .trial = 1, .points = other, .units_per_epoch = 1.0};
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_choice choice;
     struct job_proposal proposal;
@@ -178,7 +178,7 @@ static void test_profile(void **state)
 
 static void test_reports(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_epoch epoch = {
         .job = "job", .trial = 1, .attempt = 1, .epoch = 1, .metric = NAN, .energy_j = 1000, .time_s = 10};
@@ -214,7 +214,7 @@ static void test_reports(void **state)
 
 static void test_refused_reports(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     const struct job_epoch good = {
         .job = "job", .trial = 1, .attempt = 1, .epoch = 1, .metric = 0.5, .energy_j = 1000, .time_s = 10};
@@ -247,7 +247,7 @@ static void test_refused_reports(void **state)
 
 static void test_reached(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_end end = {
         .job = "job", .trial = 1, .attempt = 1, .outcome = TRIAL_CRASHED, .energy_j = 3500, .time_s = 33};
@@ -285,7 +285,7 @@ static void test_reached(void **state)
 /* A job that trains on is decided at its target, and ends when it ends. */
 static void test_trains_on(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_proposal proposal;
     struct job_answered answered;
@@ -320,7 +320,7 @@ static void test_trains_on(void **state)
 
 static void test_not_reached_and_stopped(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_proposal proposal;
     struct job_answered answered;
@@ -352,7 +352,7 @@ static void test_told_ends(void **state)
     } rows[] = {{TRIAL_NOT_REACHED, 0},     {TRIAL_STOPPED, 0},          {TRIAL_OUT_OF_MEMORY, 0},
                 {TRIAL_CRASHED, 0},         {TRIAL_REACHED, FLY_ESTATE}, {TRIAL_REFUSED, FLY_ESTATE},
                 {TRIAL_EXPIRED, FLY_EUSAGE}};
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
 
     (void)state;
@@ -384,13 +384,13 @@ static void test_told_ends(void **state)
 /* Without a target only the power limit is tuned, and an end in order is a model. */
 static void test_no_target(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_proposal proposal;
     struct job_answered answered;
 
     (void)state;
-    definition.target = JOB_NO_TARGET;
+    definition.target = FLY_TARGET_NONE;
     job_fixture_define(&fixture, &definition);
     for (int i = 0; i < 5; i++) {
         answered = job_fixture_train(&fixture, &question, 20, 1000, 10, NAN, &proposal);

@@ -18,15 +18,15 @@ static const struct {
     double epoch_s;
 } world[] = {{8, 6, 40}, {16, 6, 20}, {DEFAULT, 6, 10}, {BEST, 6, 5.5}, {128, 12, 5}};
 
-static struct job_definition definition_of(const char *name)
+static struct fly_job_definition definition_of(const char *name)
 {
-    struct job_definition definition = job_fixture_definition(name);
+    struct fly_job_definition definition = job_fixture_definition(name);
 
     definition.policy = "bayes";
     return definition;
 }
 
-static int define(const struct job_definition *definition, struct fly_error *out_error)
+static int define(const struct fly_job_definition *definition, struct fly_error *out_error)
 {
     struct job_registered registered;
 
@@ -150,7 +150,7 @@ static void remove_job(const char *job)
 
 static void test_other_hardware_begins_with_the_best(void **state)
 {
-    struct job_definition definition = definition_of("job");
+    struct fly_job_definition definition = definition_of("job");
     struct job_proposal first;
 
     (void)state;
@@ -169,7 +169,7 @@ static void test_other_hardware_begins_with_the_best(void **state)
 
 static void test_policies_that_heed_no_past_bring_none(void **state)
 {
-    struct job_definition definition = definition_of("job");
+    struct fly_job_definition definition = definition_of("job");
 
     (void)state;
     definition.policy = "zeus";
@@ -183,7 +183,7 @@ static void test_policies_that_heed_no_past_bring_none(void **state)
 /* Profiles have time and power, and epochs stay: another objective needs no new runs, and no event. */
 static void test_another_objective_costs_nothing(void **state)
 {
-    struct job_definition definition = definition_of("job");
+    struct fly_job_definition definition = definition_of("job");
     struct job_proposal next;
     struct fly_error error;
 
@@ -219,7 +219,7 @@ static struct job_shown shown(void)
 
 static void test_like_another_job(void **state)
 {
-    struct job_definition source = definition_of("source"), definition = definition_of("job");
+    struct fly_job_definition source = definition_of("source"), definition = definition_of("job");
     struct job_proposal first, second;
     struct fly_error error;
 
@@ -243,7 +243,7 @@ static void test_like_another_job(void **state)
 /* A new job whose first revision is told learns from another job all the same, not from a time before. */
 static void test_like_of_a_revision(void **state)
 {
-    struct job_definition source = definition_of("source"), definition = definition_of("job");
+    struct fly_job_definition source = definition_of("source"), definition = definition_of("job");
     struct fly_error error;
 
     (void)state;
@@ -263,7 +263,7 @@ static void test_like_of_a_revision(void **state)
 static void test_like_is_refused(void **state)
 {
     static const uint32_t others[] = {1000, 2000};
-    struct job_definition source = definition_of("source"), definition = definition_of("job");
+    struct fly_job_definition source = definition_of("source"), definition = definition_of("job");
     struct fly_error error;
 
     (void)state;
@@ -297,7 +297,7 @@ static void test_like_is_refused(void **state)
 
 static void test_a_revision_begins_anew(void **state)
 {
-    struct job_definition definition = definition_of("job");
+    struct fly_job_definition definition = definition_of("job");
     const struct job_question question = question_of("job", "GPU A");
     struct job_proposal before, first;
     struct fly_error error;
@@ -340,7 +340,7 @@ static void test_a_revision_begins_anew(void **state)
 /* A trial of before shows nothing of what is trained now. */
 static void test_a_trial_of_before_shows_nothing(void **state)
 {
-    struct job_definition definition = definition_of("job");
+    struct fly_job_definition definition = definition_of("job");
     const struct job_question question = question_of("job", "GPU A");
     struct job_proposal running;
 
@@ -374,7 +374,7 @@ static void test_damaged_events_are_refused(void **state)
         "0.0,"
         "\"failed\":0,\"log_epoch_cost\":null}]}",
     };
-    struct job_definition definition = definition_of("job");
+    struct fly_job_definition definition = definition_of("job");
     struct fly_error error;
     struct buffer log;
 

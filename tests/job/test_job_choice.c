@@ -272,7 +272,7 @@ static void test_finish_by(void **state)
 /* A batch size that is known to break the bound is not run, whatever the policy says. */
 static void test_bound(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     unsigned slow = 0;
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "job/core/definition_json.h"
+#include "job/core/definition.h"
 #include "job/core/job_words.h"
 
 enum { TEXT_MAX = 512 << 20, EVENTS_A_TRIAL = 4 };
@@ -32,7 +32,7 @@ static void make_log(const char *policy, uint64_t settings, uint64_t trials, str
 {
     const struct job_setting nothing = {.pin_limit_w = NAN};
     static const uint32_t sizes[] = {8, 16, 32, 64, 128};
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     uint64_t number = 0;
     char key[64];
 
@@ -152,7 +152,7 @@ static void test_cut(void **state)
 
 static void test_warm(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_fixture fixture;
     const struct job_local *local;
@@ -172,7 +172,8 @@ static void test_without_slots(void **state)
 {
     struct batch_policy bare = batch_policy_grid;
     const struct batch_policy *const plugins[] = {&bare, NULL};
-    struct job_definition definition = job_fixture_definition("bare"), grid = job_fixture_definition("grid");
+    struct fly_job_definition definition = job_fixture_definition("bare"),
+                              grid = job_fixture_definition("grid");
     struct job_question question = job_fixture_question("bare");
     struct job_fixture fixture;
     struct job_registered registered;

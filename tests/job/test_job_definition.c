@@ -14,7 +14,7 @@ static const struct job_backend *at(void)
 
 static void test_define(void **state)
 {
-    struct job_definition definition = job_fixture_definition("nightly"), other = definition;
+    struct fly_job_definition definition = job_fixture_definition("nightly"), other = definition;
     struct job_registered registered;
     struct fly_error error;
 
@@ -26,7 +26,7 @@ static void test_define(void **state)
     assert_true(registered.known);
     other.beta = 1.5;
     other.max_epochs = 21;
-    other.target = JOB_AT_MOST;
+    other.target = FLY_TARGET_AT_MOST;
     check_fails(at()->define(fixture.jobs.self, &other, &registered, &error), FLY_ECONFLICT, error,
                 "beta (2.0, now 1.5), target (\"at_least\", now \"at_most\"), max_epochs (20, now 21)");
     other = definition;
@@ -48,7 +48,7 @@ static void test_define(void **state)
 /* Of an objective that is not named, a new job gets energy within 5 %; a job on record keeps its own. */
 static void test_objective_not_named(void **state)
 {
-    struct job_definition named = job_fixture_definition("by-cost"), unnamed = named;
+    struct fly_job_definition named = job_fixture_definition("by-cost"), unnamed = named;
     struct job_registered registered;
     struct job_shown shown;
     struct fly_error error;
@@ -88,7 +88,7 @@ static void test_objective_not_named(void **state)
 static void test_refused_definitions(void **state)
 {
     static const uint32_t falling[] = {32, 16}, zero[] = {0, 32};
-    struct job_definition rows[20];
+    struct fly_job_definition rows[20];
     static const char *const words[COUNT(rows)] = {
         "job name",
         "longer than",
@@ -137,7 +137,7 @@ static void test_refused_definitions(void **state)
     rows[14].target_hold = rows[14].max_epochs + 1;
     rows[15].max_metric_loss = -0.1, rows[15].trains_on = true;
     rows[16].max_metric_loss = 0.1;
-    rows[17].max_metric_loss = 0.1, rows[17].trains_on = true, rows[17].target = JOB_NO_TARGET;
+    rows[17].max_metric_loss = 0.1, rows[17].trains_on = true, rows[17].target = FLY_TARGET_NONE;
     rows[18].revision = "one\ntwo";
     rows[19].window = 5, rows[19].policy = NULL; /* auto is no policy with a window */
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -159,7 +159,7 @@ static void test_list_and_remove(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
-        struct job_definition definition = job_fixture_definition(names[i]);
+        struct fly_job_definition definition = job_fixture_definition(names[i]);
 
         job_fixture_define(&fixture, &definition);
     }
@@ -181,7 +181,7 @@ static void test_list_and_remove(void **state)
 /* A job that is made anew under an old name begins anew, also for a handle that knew the old one. */
 static void test_made_anew(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct jobs other;
     struct fly_error error;

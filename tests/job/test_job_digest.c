@@ -147,7 +147,7 @@ static void set_objective(double eta)
 
 static void revise(const char *revision)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
 
     definition.revision = revision;
     job_fixture_define(&fixture, &definition);
@@ -198,7 +198,7 @@ static void test_same(void **state)
 /* The frontier and the profiles behind it cost no more after more trials. */
 static void test_frontier(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     uint64_t number = 0, most[2];
 
     (void)state;
@@ -244,7 +244,7 @@ static void check_fold(const struct history_digest *digest)
 static void test_others(void **state)
 {
     enum { FIRST_BYTES = 8, VERSION_BYTES = 8 + sizeof DIGEST_VERSION - 1, STEP = 997 };
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct history_digest digest;
     struct fly_error error;
     struct buffer bytes;

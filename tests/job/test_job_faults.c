@@ -125,7 +125,7 @@ static int recurrences(void)
 
 static void check_weather(const struct weather *weather, uint64_t seed)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_fixture fixture;
     struct course course = {.fixture = &fixture, .weather = weather, .random = seed};
 

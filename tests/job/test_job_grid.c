@@ -111,7 +111,7 @@ static bool live_try(struct job_fixture *job, const char *submission, grid refer
     return answered.answer == JOB_REACHED;
 }
 
-static void live(const struct job_definition *definition, grid reference, struct course *course)
+static void live(const struct fly_job_definition *definition, grid reference, struct course *course)
 {
     struct job_fixture job;
     struct arena arena;
@@ -180,7 +180,7 @@ static void test_the_grid_teaches_nothing(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(worlds); i++) {
-        struct job_definition definition = job_fixture_grid_definition(worlds[i].kind);
+        struct fly_job_definition definition = job_fixture_grid_definition(worlds[i].kind);
 
         course->count = 0;
         live(&definition, worlds[i].reference, i == 0 ? expected : course);
@@ -207,7 +207,7 @@ static int keep(void *context, const char *bytes, size_t count, struct fly_error
 /* Out and in again: the same log, the same choice. */
 static void test_export_and_import(void **state)
 {
-    struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_MONEY);
+    struct fly_job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_MONEY);
     struct course course = {.count = 0};
     struct buffer lines, again;
     struct job_history history;

@@ -42,7 +42,7 @@ static int setup(void **state)
         faulty_vfs_install();
     job_fixture_open(&fixture);
     for (size_t i = 0; i < COUNT(jobs); i++) {
-        const struct job_definition definition = job_fixture_definition(jobs[i]);
+        const struct fly_job_definition definition = job_fixture_definition(jobs[i]);
 
         job_fixture_define(&fixture, &definition);
     }

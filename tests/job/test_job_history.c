@@ -17,7 +17,7 @@ static struct job_fixture fixture;
 
 static void test_rows(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_history read;
     struct job_proposal proposal;
@@ -74,7 +74,7 @@ static void test_rows(void **state)
 
 static void test_explain(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct fly_job_why explanation;
     struct fly_error error;
@@ -111,7 +111,7 @@ static void test_export_and_import(void **state)
 {
     enum { LONG_LINE = STORE_BODY_MAX + (65 << 10) };
     char *long_line;
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     const struct job_backend *at = fixture.jobs.backend;
     struct buffer first, second;
@@ -276,7 +276,7 @@ static void test_trace_closes_the_loop(void **state)
                                                 .default_batch_size = 32};
     const struct policy_parameters parameters = {.beta = 2.0, .seed = 7, .guard = GUARD_ON};
     char train_path[FIXTURE_PATH_MAX + 64], power_path[FIXTURE_PATH_MAX + 64];
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct choices *choices = calloc(1, sizeof *choices);
     struct recurring job;
     struct recurrence sums;

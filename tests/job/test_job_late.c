@@ -7,7 +7,7 @@ static struct job_fixture fixture;
 /* Two cheap recurrences, and one that is asked for with tries left, which is to be capped. */
 static struct job_proposal begin_capped(void)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_proposal proposal;
 

@@ -117,7 +117,7 @@ static bool run_try(struct job_fixture *fixture, const struct world *world, uint
 
 static void define(struct job_fixture *fixture, enum fly_objective_kind kind, double max_slowdown)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
 
     definition.batch_sizes = sizes;
     definition.batch_count = SIZES;

@@ -8,7 +8,7 @@ static struct job_fixture fixture;
 
 static int setup(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
 
     (void)state;
     job_fixture_open(&fixture);

@@ -57,9 +57,9 @@ static const char *told(void)
     return text;
 }
 
-static struct job_definition definition_of(const char *name)
+static struct fly_job_definition definition_of(const char *name)
 {
-    struct job_definition definition = job_fixture_definition(name);
+    struct fly_job_definition definition = job_fixture_definition(name);
 
     definition.policy = "told";
     definition.policy_sha256 = plugin.policy.content;
@@ -76,7 +76,7 @@ static struct job_answered train(const char *job, const char *gpu, struct job_pr
 
 static void test_job_and_question(void **state)
 {
-    struct job_definition definition = definition_of("job");
+    struct fly_job_definition definition = definition_of("job");
     struct job_question question = job_fixture_question("job");
     const char *text;
 
@@ -97,7 +97,7 @@ static void test_job_and_question(void **state)
 static void test_profile_and_epochs(void **state)
 {
     static const struct fly_power_point points[] = {{100, 90, 0.03}, {150, 130, 0.02}, {200, 180, 0.02}};
-    struct job_definition definition = definition_of("job");
+    struct fly_job_definition definition = definition_of("job");
     const struct job_question question = job_fixture_question("job");
     struct job_proposal proposal;
     struct job_choice choice;
@@ -124,7 +124,7 @@ static void test_profile_and_epochs(void **state)
 /* A control ran that it did not propose; the program of the next trial crashed. */
 static void test_ends(void **state)
 {
-    struct job_definition definition = definition_of("job");
+    struct fly_job_definition definition = definition_of("job");
     const struct job_question question = job_fixture_question("job");
     struct job_proposal proposal;
     const char *text;
@@ -146,7 +146,7 @@ static void test_ends(void **state)
 
 static void test_batch_sizes_that_do_not_fit(void **state)
 {
-    struct job_definition definition = definition_of("job");
+    struct fly_job_definition definition = definition_of("job");
     const struct job_question question = job_fixture_question("job");
     struct job_proposal proposal;
     const char *text;
@@ -162,7 +162,7 @@ static void test_batch_sizes_that_do_not_fit(void **state)
 /* The past of another job, of the time before a revision, and of other hardware. */
 static void test_past(void **state)
 {
-    struct job_definition source = definition_of("source"), definition = definition_of("job");
+    struct fly_job_definition source = definition_of("source"), definition = definition_of("job");
     struct job_proposal proposal;
     const char *text;
 

@@ -33,7 +33,7 @@ static struct job_shown show(void)
 /* Registers "job" with that policy; returns the code. */
 static int define(const char *policy, struct job_registered *out_registered, struct fly_error *out_error)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
 
     definition.policy = policy;
     return at()->define(fixture.jobs.self, &definition, out_registered, out_error);
@@ -88,7 +88,7 @@ static void test_window(void **state)
 {
     static const char *const heeding[] = {"zeus", "zeus-server"}, *const ignoring[] = {"bayes", "auto",
                                                                                        "default", "grid"};
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_registered registered;
     struct fly_error error;
 
@@ -112,7 +112,7 @@ static void test_window(void **state)
 /* A job with more batch sizes than `bayes` takes. */
 static void test_many_batch_sizes(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_registered registered;
     struct fly_error error;
     uint32_t sizes[MANY];
@@ -249,7 +249,7 @@ static void test_announced_once(void **state)
 
 static void test_no_default(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_setting setting = {
         .job = "job", .pin_limit_w = NAN, .set_control_every = true, .control_every = 5};
     struct job_registered registered;
@@ -351,7 +351,7 @@ static void test_why(void **state)
 /* Where the data have grown, what is expected is told at their newest size, as what is known. */
 static void test_why_grows(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct decision_numbers numbers;
     struct job_proposal proposal;

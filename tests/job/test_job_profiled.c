@@ -154,7 +154,7 @@ static void test_steps_of_an_epoch(void **state)
 static void test_others(void **state)
 {
     static const struct fly_power_point falling[] = {{200, 185, 10}, {150, 130, 10.5}, {100, 95, 14}};
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_setting setting = {.job = "job", .set_pin = true, .pin_limit_w = NAN};
 
     for (int bounded = 0; bounded < 2; bounded++) {

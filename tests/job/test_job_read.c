@@ -14,10 +14,10 @@ static struct job_fixture fixture;
 /* Thirty recurrences, each third the default, which takes a fifth more energy. */
 static void fill(void)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
 
-    definition.target = JOB_NO_TARGET;
+    definition.target = FLY_TARGET_NONE;
     definition.control_every = 3;
     job_fixture_define(&fixture, &definition);
     for (int i = 0; i < 30; i++)
@@ -117,7 +117,7 @@ static void test_trials(void **state)
 /* Of a trial that runs and has told nothing, nothing is known: no figure is 0. */
 static void test_untold(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct fly_job_saving saving = {.size = sizeof saving};
     struct fly_job_trial trial = {.size = sizeof trial};

@@ -48,7 +48,7 @@ static void begin(uint64_t trial)
 static void test_frozen(void **state)
 {
     static const double expected[] = {250.0, 250.0, 220.0, 0.0, 300.0, 310.0, 0.0, 230.0};
-    const struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
+    const struct fly_job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
     struct job_history history;
     struct job_grid_sum sum;
     struct job_shown shown;
@@ -117,7 +117,7 @@ static void test_frozen(void **state)
 
 static void test_why(void **state)
 {
-    const struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
+    const struct fly_job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
     struct job_question question = job_fixture_question("job");
     struct fly_job_why explanation;
     struct fly_error error;
@@ -144,7 +144,7 @@ static void test_why(void **state)
 
 static void test_expected_epochs(void **state)
 {
-    struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
+    struct fly_job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
     struct job_question question = job_fixture_question("job"), other = question;
     struct job_proposal proposal;
 
@@ -166,7 +166,7 @@ static void test_expected_epochs(void **state)
 
 static void test_expected_without_an_end(void **state)
 {
-    struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
+    struct fly_job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON);
     struct job_question question = job_fixture_question("job");
 
     (void)state;
@@ -175,7 +175,7 @@ static void test_expected_without_an_end(void **state)
     check_same(job_fixture_propose(&fixture, &question).expected_epochs, 20.0, 1e-12);
     question.job = definition.name = "other";
     definition.trains_on = false;
-    definition.target = JOB_NO_TARGET;
+    definition.target = FLY_TARGET_NONE;
     job_fixture_define(&fixture, &definition);
     check_same(job_fixture_propose(&fixture, &question).expected_epochs, 20.0, 1e-12);
 }
@@ -184,7 +184,8 @@ static void test_expected_without_an_end(void **state)
 
 static void test_definitions(void **state)
 {
-    struct job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON), other = definition;
+    struct fly_job_definition definition = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON),
+                              other = definition;
     const struct job_backend *at = fixture.jobs.backend;
     struct job_registered registered;
     struct fly_error error;
@@ -235,9 +236,9 @@ static void test_settings(void **state)
         {"paid", FLY_OBJECTIVE_TIME, 0, ""},
         {"paid", FLY_OBJECTIVE_MONEY, 0, ""},
     };
-    struct job_definition job = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON),
-                          paid = job_fixture_grid_definition(FLY_OBJECTIVE_MONEY),
-                          plain = job_fixture_definition("plain");
+    struct fly_job_definition job = job_fixture_grid_definition(FLY_OBJECTIVE_CARBON),
+                              paid = job_fixture_grid_definition(FLY_OBJECTIVE_MONEY),
+                              plain = job_fixture_definition("plain");
 
     (void)state;
     paid.name = "paid";

@@ -10,14 +10,14 @@ static struct job_fixture fixture;
 
 static void test_savings(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_savings savings;
     struct job_history read;
     struct fly_error error;
 
     (void)state;
-    definition.target = JOB_NO_TARGET;
+    definition.target = FLY_TARGET_NONE;
     definition.control_every = 3;
     job_fixture_define(&fixture, &definition);
     for (int i = 0; i < 30; i++) {
@@ -73,14 +73,14 @@ static void test_savings_anew(void **state)
         {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = NAN}, true},
         {{.job = "job", .set_pin = true, .pin_batch_size = 32, .pin_limit_w = NAN}, false},
     };
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_savings savings;
     struct job_history read;
     struct fly_error error;
 
     (void)state;
-    definition.target = JOB_NO_TARGET;
+    definition.target = FLY_TARGET_NONE;
     definition.control_every = 3;
     job_fixture_define(&fixture, &definition);
     train_more(&question, 30, 800, 1.0);
@@ -112,14 +112,14 @@ static void test_savings_anew(void **state)
 /* A revision under which all takes three times as much; the saving is 20 % before it, and 40 % after. */
 static void test_savings_of_revisions(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_savings before, after;
     struct job_history read;
     struct fly_error error;
 
     (void)state;
-    definition.target = JOB_NO_TARGET;
+    definition.target = FLY_TARGET_NONE;
     definition.control_every = 3;
     definition.revision = "one"; /* from the beginning: nothing is earlier */
     job_fixture_define(&fixture, &definition);
@@ -168,7 +168,7 @@ static void test_savings_of_revisions(void **state)
 /* A recurrence whose tries ran under two revisions shows nothing of either. */
 static void test_savings_interrupted(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_savings savings;
     struct job_history read;
@@ -192,7 +192,7 @@ static void test_savings_interrupted(void **state)
 /* Energy that is not known is not zero: outcome and time count, and no cost; it is on record as null. */
 static void test_unknown_energy(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct fly_job_why explanation;
     struct job_proposal first, again, next;
@@ -230,7 +230,7 @@ static void test_unknown_energy(void **state)
 /* A batch size that never reaches the target says so without energies too, and is stopped by its epochs. */
 static void test_unknown_energy_in_vain(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct job_question question = job_fixture_question("job");
     struct job_answered answered;
     struct job_proposal proposal;

@@ -4,9 +4,9 @@
 
 static struct job_fixture fixture;
 
-static struct job_definition definition_of(uint32_t pruning_rounds)
+static struct fly_job_definition definition_of(uint32_t pruning_rounds)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
 
     definition.policy = "zeus-server";
     definition.pruning_rounds = pruning_rounds;
@@ -29,7 +29,7 @@ static struct job_proposal run(double epoch_j, uint32_t epochs, double metric)
 /* No round of pruning: all batch sizes are sampled, each as often as asked before any draw. */
 static void test_no_pruning(void **state)
 {
-    struct job_definition definition = definition_of(0);
+    struct fly_job_definition definition = definition_of(0);
     unsigned counts[129] = {0};
 
     (void)state;
@@ -43,7 +43,7 @@ static void test_no_pruning(void **state)
 /* Without a published seed arms have random numbers of their own: over a while, more than one is drawn. */
 static void test_draws_differ(void **state)
 {
-    struct job_definition definition = definition_of(2);
+    struct fly_job_definition definition = definition_of(2);
     unsigned counts[129] = {0}, drawn = 0;
 
     (void)state;
@@ -61,7 +61,7 @@ static void test_draws_differ(void **state)
 /* A trial beside the exploration reports after that has ended: it counts, and is not refused. */
 static void test_concurrent_report_counts(void **state)
 {
-    struct job_definition definition = definition_of(1);
+    struct fly_job_definition definition = definition_of(1);
     struct job_question question = job_fixture_question("job");
     struct job_proposal beside, proposal;
     struct job_answered answered;
@@ -99,7 +99,7 @@ static void test_concurrent_report_counts(void **state)
 /* A failed trial that was cheap bounds nobody. */
 static void test_failed_trial_sets_no_bound(void **state)
 {
-    struct job_definition definition = definition_of(2);
+    struct fly_job_definition definition = definition_of(2);
     struct job_proposal proposal;
 
     (void)state;
@@ -116,7 +116,7 @@ static void test_failed_trial_sets_no_bound(void **state)
 /* A crashed exploration is made again, and so is one that expired: nobody waits for ever. */
 static void test_lost_explorations(void **state)
 {
-    struct job_definition definition = definition_of(2);
+    struct fly_job_definition definition = definition_of(2);
     struct job_question question = job_fixture_question("job");
     struct job_proposal proposal;
 

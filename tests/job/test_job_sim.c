@@ -25,10 +25,10 @@ struct run {
     bool of_grid;        /* counts grams, of a grid whose intensity doubles every other trial */
 };
 
-static struct job_definition define(const struct run *run, uint32_t *sizes)
+static struct fly_job_definition define(const struct run *run, uint32_t *sizes)
 {
     const struct job_spec *spec = &run->workload.spec;
-    struct job_definition definition = job_definition_default;
+    struct fly_job_definition definition = job_definition_default;
 
     for (size_t i = 0; i < spec->batch_count; i++)
         sizes[i] = spec->batches[i].size;
@@ -43,7 +43,7 @@ static struct job_definition define(const struct run *run, uint32_t *sizes)
         definition.grid = "gb:national";
     }
     definition.beta = run->parameters.beta;
-    definition.target = JOB_AT_LEAST;
+    definition.target = FLY_TARGET_AT_LEAST;
     definition.target_metric = 1.0;
     definition.max_epochs = spec->max_epochs;
     definition.policy = run->policy->name;
@@ -169,7 +169,7 @@ static void live(struct job_fixture *fixture, const struct run *run, size_t trie
                  struct sim_tries *out_tries)
 {
     uint32_t sizes[JOB_BATCHES_MAX] = {0};
-    const struct job_definition definition = define(run, sizes);
+    const struct fly_job_definition definition = define(run, sizes);
     struct environment environment;
 
     environment_init(&environment, &run->workload, run->workload.spec.name, run->parameters.seed,

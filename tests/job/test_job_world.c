@@ -128,22 +128,22 @@ static void test_target_hold(void **state)
 {
     static const struct {
         const char *metrics;
-        enum job_target target;
+        enum fly_target target;
         uint32_t hold;
         bool best;
         size_t reports; /* 0: it goes on */
         double metric;  /* at the end */
     } rows[] = {
-        {"15", JOB_AT_LEAST, 0, false, 2, 5},      {"15", JOB_AT_LEAST, 1, false, 2, 5},
-        {"1541566", JOB_AT_LEAST, 2, false, 6, 6}, {"1541566", JOB_AT_LEAST, 3, false, 7, 6},
-        {"154", JOB_AT_LEAST, 2, true, 3, 5},      {"5-5-55", JOB_AT_LEAST, 2, false, 6, 5},
-        {"5-", JOB_AT_LEAST, 2, true, 2, 5},       {"9546", JOB_AT_MOST, 2, false, 3, 4},
-        {"9479", JOB_AT_MOST, 3, true, 4, 4},      {"1551551", JOB_AT_LEAST, 3, false, 0, 0},
+        {"15", FLY_TARGET_AT_LEAST, 0, false, 2, 5},      {"15", FLY_TARGET_AT_LEAST, 1, false, 2, 5},
+        {"1541566", FLY_TARGET_AT_LEAST, 2, false, 6, 6}, {"1541566", FLY_TARGET_AT_LEAST, 3, false, 7, 6},
+        {"154", FLY_TARGET_AT_LEAST, 2, true, 3, 5},      {"5-5-55", FLY_TARGET_AT_LEAST, 2, false, 6, 5},
+        {"5-", FLY_TARGET_AT_LEAST, 2, true, 2, 5},       {"9546", FLY_TARGET_AT_MOST, 2, false, 3, 4},
+        {"9479", FLY_TARGET_AT_MOST, 3, true, 4, 4},      {"1551551", FLY_TARGET_AT_LEAST, 3, false, 0, 0},
     };
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct job_definition definition = job_fixture_definition("job");
+        struct fly_job_definition definition = job_fixture_definition("job");
         struct job_proposal proposal;
         struct job_history history;
         struct fly_error error;
@@ -178,7 +178,7 @@ static void test_hold_after_requeue(void **state)
     (void)state;
     question.run = "night";
     for (uint32_t back = 0; back < 2; back++) {
-        struct job_definition definition = job_fixture_definition("job");
+        struct fly_job_definition definition = job_fixture_definition("job");
         struct job_proposal proposal;
         struct fly_error error;
 
@@ -303,7 +303,7 @@ static void test_worse_models(void **state)
 
     (void)state;
     for (size_t row = 0; row < COUNT(rows); row++) {
-        struct job_definition definition = job_fixture_definition("job");
+        struct fly_job_definition definition = job_fixture_definition("job");
         struct job_proposal proposal;
         struct fly_error error;
 
@@ -392,7 +392,7 @@ static bool is_explored(const struct job_proposal *proposal)
  */
 static unsigned grow(const char *policy, bool counts, struct job_proposal *out_proposal)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
     struct fly_error error;
     double samples = 32000.0;
     unsigned stopped = 0;
@@ -433,7 +433,7 @@ static void test_same_steps(void **state)
 
     (void)state;
     for (size_t row = 0; row < COUNT(rows); row++) {
-        struct job_definition definition = job_fixture_definition("job");
+        struct fly_job_definition definition = job_fixture_definition("job");
         struct job_question question = job_fixture_question("job");
         struct fly_error error;
 

@@ -14,7 +14,7 @@ static struct job_history history;
 static void begin(void)
 {
     history = (struct job_history){
-        .definition = {.default_batch_size = DEFAULT, .target = JOB_AT_LEAST, .max_epochs = 50},
+        .definition = {.default_batch_size = DEFAULT, .target = FLY_TARGET_AT_LEAST, .max_epochs = 50},
         .machines = &machine,
         .machine_count = 1,
         .rows = rows};

@@ -48,8 +48,8 @@ static int fault(struct fake_jobs *fake, enum fake_call call, struct fly_error *
                      fly_error_name(fake->faults[call].code));
 }
 
-static int define(void *self, const struct job_definition *definition, struct job_registered *out_registered,
-                  struct fly_error *out_error)
+static int define(void *self, const struct fly_job_definition *definition,
+                  struct job_registered *out_registered, struct fly_error *out_error)
 {
     struct fake_jobs *fake = self;
     int code = fault(fake, FAKE_DEFINE, out_error);

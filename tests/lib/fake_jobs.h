@@ -36,7 +36,7 @@ struct fake_jobs {
 
     /* What was called. */
     _Atomic unsigned calls[FAKE_CALL_COUNT];
-    struct job_definition definition;
+    struct fly_job_definition definition;
     uint32_t batch_sizes[FAKE_BATCHES_MAX];
     char name[JOB_TEXT_MAX], policy[JOB_TEXT_MAX];
     struct job_question question;

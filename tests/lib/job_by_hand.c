@@ -110,7 +110,7 @@ static const struct shape shape_call = {SHAPE_OF(call, call_rows)};
 
 static int do_define(const struct call *call, json_t **out_answer)
 {
-    struct job_definition definition = job_definition_default;
+    struct fly_job_definition definition = job_definition_default;
     struct job_registered registered;
     int code;
 
@@ -121,8 +121,8 @@ static int do_define(const struct call *call, json_t **out_answer)
     definition.default_batch_size = 32;
     definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, 0.5, INFINITY};
     definition.beta = call->beta;
-    definition.target = call->target ? JOB_AT_LEAST : JOB_NO_TARGET;
-    definition.target_metric = definition.target == JOB_NO_TARGET ? 0.0 : 0.9;
+    definition.target = call->target ? FLY_TARGET_AT_LEAST : FLY_TARGET_NONE;
+    definition.target_metric = definition.target == FLY_TARGET_NONE ? 0.0 : 0.9;
     definition.max_epochs = call->max_epochs;
     definition.control_every = call->control_every;
     definition.seed = call->seed;

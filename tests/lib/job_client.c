@@ -84,7 +84,7 @@ static double number(char **settings, const char *name, double otherwise)
 
 static void define(const char *name, char **settings)
 {
-    struct job_definition definition = job_definition_default;
+    struct fly_job_definition definition = job_definition_default;
     struct job_registered registered;
 
     definition.name = name;
@@ -96,9 +96,9 @@ static void define(const char *name, char **settings)
     definition.grid = setting(settings, "grid", NULL);
     if (definition.grid != NULL)
         definition.objective.kind = FLY_OBJECTIVE_CARBON;
-    definition.target = number(settings, "target", 1) > 0 ? JOB_AT_LEAST : JOB_NO_TARGET;
-    definition.target_metric = definition.target == JOB_NO_TARGET ? 0.0 : 0.9;
-    definition.max_epochs = definition.target == JOB_NO_TARGET ? 6 : 20;
+    definition.target = number(settings, "target", 1) > 0 ? FLY_TARGET_AT_LEAST : FLY_TARGET_NONE;
+    definition.target_metric = definition.target == FLY_TARGET_NONE ? 0.0 : 0.9;
+    definition.max_epochs = definition.target == FLY_TARGET_NONE ? 6 : 20;
     definition.control_every = (uint32_t)number(settings, "control", 0);
     definition.seed = (uint32_t)number(settings, "seed", 1);
     definition.one_at_a_time = number(settings, "apart", 0) > 0;

@@ -133,25 +133,25 @@ int job_fixture_teardown(void **state)
     return 0;
 }
 
-struct job_definition job_fixture_definition(const char *name)
+struct fly_job_definition job_fixture_definition(const char *name)
 {
-    struct job_definition definition = job_definition_default;
+    struct fly_job_definition definition = job_definition_default;
 
     definition.name = name;
     definition.batch_sizes = batch_sizes;
     definition.batch_count = COUNT(batch_sizes);
     definition.default_batch_size = 32;
     definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, 0.5, INFINITY};
-    definition.target = JOB_AT_LEAST;
+    definition.target = FLY_TARGET_AT_LEAST;
     definition.target_metric = 0.9;
     definition.max_epochs = 20;
     definition.policy = "zeus";
     return definition;
 }
 
-struct job_definition job_fixture_grid_definition(enum fly_objective_kind kind)
+struct fly_job_definition job_fixture_grid_definition(enum fly_objective_kind kind)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
 
     definition.objective = (struct fly_objective){kind, 0.5, INFINITY};
     definition.grid = "gb:national";
@@ -173,7 +173,7 @@ struct job_question job_fixture_question(const char *job)
                                  .origin = {"ada", "physics", "node1", "GPU-1"}};
 }
 
-void job_fixture_define(struct job_fixture *fixture, const struct job_definition *definition)
+void job_fixture_define(struct job_fixture *fixture, const struct fly_job_definition *definition)
 {
     struct job_registered registered;
     struct fly_error error;
@@ -183,7 +183,7 @@ void job_fixture_define(struct job_fixture *fixture, const struct job_definition
 
 void job_fixture_begin(struct job_fixture *fixture, const char *policy)
 {
-    struct job_definition definition = job_fixture_definition("job");
+    struct fly_job_definition definition = job_fixture_definition("job");
 
     definition.policy = policy;
     job_fixture_define(fixture, &definition);

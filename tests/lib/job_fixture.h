@@ -43,15 +43,15 @@ int job_fixture_teardown(void **state);
 void job_fixture_reopen(struct job_fixture *fixture);
 
 /* Batch sizes 8 to 128, default 32, target 0.9 in 20 epochs, cost:0.5, policy zeus. */
-struct job_definition job_fixture_definition(const char *name);
+struct fly_job_definition job_fixture_definition(const char *name);
 
 /* That job as "job", in a grid, so that it counts grams or money. */
-struct job_definition job_fixture_grid_definition(enum fly_objective_kind kind);
+struct fly_job_definition job_fixture_grid_definition(enum fly_objective_kind kind);
 
 /* One GPU of 200 W and 16 GiB. */
 struct job_question job_fixture_question(const char *job);
 
-void job_fixture_define(struct job_fixture *fixture, const struct job_definition *definition);
+void job_fixture_define(struct job_fixture *fixture, const struct fly_job_definition *definition);
 
 /* Defines that job as "job", with another policy. */
 void job_fixture_begin(struct job_fixture *fixture, const char *policy);

@@ -205,7 +205,7 @@ static size_t read_pages(const char *job, unsigned limit, struct buffer *out)
 
 static void test_log(void **state)
 {
-    struct job_definition definition = job_fixture_definition("a");
+    struct fly_job_definition definition = job_fixture_definition("a");
     struct job_question question = job_fixture_question("a");
     struct buffer small, large, copy;
     struct v1_answer answer;

@@ -203,7 +203,7 @@ static void test_names(void **state)
 /* A job of the store that no client of this interface has registered is out of its reach. */
 static void test_others_jobs(void **state)
 {
-    struct job_definition definition = job_fixture_definition("job-1");
+    struct fly_job_definition definition = job_fixture_definition("job-1");
     struct job_question question = job_fixture_question("job-1");
     json_t *answer;
 

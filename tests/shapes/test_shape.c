@@ -287,7 +287,7 @@ static void test_members(void **state)
 static void test_spared(void **state)
 {
     static const uint32_t size = 8;
-    struct job_definition definition = job_definition_default;
+    struct fly_job_definition definition = job_definition_default;
     const struct job_epoch epochs[] = {{.attempt = 1, .epoch = 1, .reference_per_kwh = NAN},
                                        {.attempt = 1, .epoch = 1, .reference_per_kwh = 230.5}};
     json_t *json;
@@ -326,7 +326,7 @@ static int read_text(const struct shape *shape, const char *text, enum shape_man
 
 static void test_defaults(void **state)
 {
-    struct job_definition definition;
+    struct fly_job_definition definition;
     struct job_question question;
     struct job_beat beat;
     struct fly_error error;

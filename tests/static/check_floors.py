@@ -56,7 +56,7 @@ def included_room(root, house, mark, name):
     if mark == "<":
         if not name.startswith("flyball/"):
             return None
-        stem = name[len("flyball/"):-2]
+        stem = os.path.splitext(name[len("flyball/"):])[0]
         if stem != UMBRELLA and stem not in house.public:
             raise ValueError(f"<{name}> is of no room; name it as public in src/rooms.toml")
         return house.public.get(stem, UMBRELLA)

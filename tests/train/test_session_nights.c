@@ -31,7 +31,7 @@ static int shake(struct shaky *shaky, struct fly_error *out_error)
     return error_set(out_error, FLY_EUNREACHABLE, "nobody answers");
 }
 
-static int shaky_define(void *self, const struct job_definition *definition,
+static int shaky_define(void *self, const struct fly_job_definition *definition,
                         struct job_registered *out_registered, struct fly_error *out_error)
 {
     int code = shake(self, out_error);

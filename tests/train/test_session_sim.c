@@ -26,11 +26,11 @@ static const struct jobs *behind(const struct tap *tap)
     return &tap->fixture.jobs;
 }
 
-static int tap_define(void *self, const struct job_definition *definition,
+static int tap_define(void *self, const struct fly_job_definition *definition,
                       struct job_registered *out_registered, struct fly_error *out_error)
 {
     struct tap *tap = self;
-    struct job_definition one = *definition;
+    struct fly_job_definition one = *definition;
 
     one.one_at_a_time = true; /* as the simulator's are */
     return behind(tap)->backend->define(behind(tap)->self, &one, out_registered, out_error);

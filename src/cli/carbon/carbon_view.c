@@ -144,10 +144,39 @@ static int carbon_view_emit(const struct cli_call *call, const struct carbon_vie
     return code == 0 && cli_set(call, "svg") ? carbon_plot(view, cli_text(call, "svg"), out_error) : code;
 }
 
-const char *const carbon_signal_names[] = {"average", "marginal", NULL};
+static const char *const signal_names[] = {"average", "marginal", NULL};
 static const enum grid_signal signals[] = {GRID_AVERAGE, GRID_MARGINAL};
-const char *const carbon_scope_names[] = {"direct", "life-cycle", NULL};
+static const char *const scope_names[] = {"direct", "life-cycle", NULL};
 static const enum grid_scope scopes[] = {GRID_DIRECT, GRID_LIFE_CYCLE};
+
+static const struct cli_option view_rows[] = {
+    {.name = "source",
+     .alias = "zone",
+     .type = CLI_TEXT,
+     .placeholder = "SOURCE",
+     .key = "carbon.source",
+     .help = "Where figures come from, unless SOURCE is given: PROVIDER:PLACE, or a CSV file."},
+    {.name = "signal",
+     .type = CLI_CHOICE,
+     .placeholder = "WHICH",
+     .choices = signal_names,
+     .key = "carbon.signal",
+     .help = "Average or marginal intensities; what the provider usually gives unless set."},
+    {.name = "scope",
+     .type = CLI_CHOICE,
+     .placeholder = "WHICH",
+     .choices = scope_names,
+     .key = "carbon.scope",
+     .help = "Of burning the fuel, or of the whole life cycle; what the provider usually gives unless "
+             "set."},
+    {.name = "cached", .type = CLI_FLAG, .help = "Ask no server: show what was fetched before."}};
+const struct cli_options carbon_view_options = CLI_OPTIONS(view_rows);
+
+static const struct cli_option svg_row[] = {{.name = "svg",
+                                             .type = CLI_TEXT,
+                                             .placeholder = "FILE",
+                                             .help = "Draw the intensity over time into this file."}};
+const struct cli_options carbon_svg_option = CLI_OPTIONS(svg_row);
 
 void carbon_view_choose(const struct cli_call *call, struct grid_request *request)
 {
@@ -319,8 +348,6 @@ static int show(const struct cli_call *call, view_fn *times, view_fn *rows, cons
 
 /* ---- now ---- */
 
-static const struct cli_option now_options[] = {CARBON_OPTIONS, CARBON_OPTION_SVG};
-
 static int now_times(const struct cli_call *call, struct carbon_view *view, struct fly_error *out_error)
 {
     (void)call;
@@ -363,8 +390,7 @@ const struct cli_command cmd_carbon_now = {
          "watttime:REGION, carbon-aware:LOCATION (a Carbon Aware SDK of the site's), a CSV file, or "
          "constant:380. Servers are asked at most once in each period by all processes of a user together; "
          "the rest comes from a cache."},
-    .options = now_options,
-    .option_count = sizeof now_options / sizeof now_options[0],
+    .shared = {&carbon_view_options, &carbon_svg_option},
     .operands = "[SOURCE]",
     .operand_maximum = 1,
     .examples = {{"flyball carbon now gb:national", "show what a kWh in Great Britain costs now"}},
@@ -375,7 +401,6 @@ const struct cli_command cmd_carbon_now = {
 /* ---- history ---- */
 
 static const struct cli_option history_options[] = {
-    CARBON_OPTIONS,
     {.name = "from",
      .type = CLI_TEXT,
      .placeholder = "TIME",
@@ -385,7 +410,6 @@ static const struct cli_option history_options[] = {
      .type = CLI_TEXT,
      .placeholder = "TIME",
      .help = "Show it until then; until now unless set."},
-    CARBON_OPTION_SVG,
 };
 
 static int history_times(const struct cli_call *call, struct carbon_view *view, struct fly_error *out_error)
@@ -438,6 +462,7 @@ const struct cli_command cmd_carbon_history = {
          "are final; younger ones are fetched again, and a provider's revision replaces what it revises."},
     .options = history_options,
     .option_count = sizeof history_options / sizeof history_options[0],
+    .shared = {&carbon_view_options, &carbon_svg_option},
     .operands = "[SOURCE]",
     .operand_maximum = 1,
     .examples = {{"flyball carbon history gb:national --from 2026-11-01 --to 2026-11-08 --format csv",
@@ -451,7 +476,6 @@ const struct cli_command cmd_carbon_history = {
 /* ---- forecast ---- */
 
 static const struct cli_option forecast_options[] = {
-    CARBON_OPTIONS,
     {.name = "from",
      .type = CLI_TEXT,
      .placeholder = "TIME",
@@ -460,7 +484,6 @@ static const struct cli_option forecast_options[] = {
      .type = CLI_TEXT,
      .placeholder = "TIME",
      .help = "Show it until then, at most 31 days from now; for 24 hours unless set."},
-    CARBON_OPTION_SVG,
 };
 
 static int forecast_times(const struct cli_call *call, struct carbon_view *view, struct fly_error *out_error)
@@ -506,6 +529,7 @@ const struct cli_command cmd_carbon_forecast = {
          "not give; a warning says so, and the forecast is made from what there is."},
     .options = forecast_options,
     .option_count = sizeof forecast_options / sizeof forecast_options[0],
+    .shared = {&carbon_view_options, &carbon_svg_option},
     .operands = "[SOURCE]",
     .operand_maximum = 1,
     .examples = {{"flyball carbon forecast gb:national --svg tomorrow.svg", "draw the next 24 hours"}},

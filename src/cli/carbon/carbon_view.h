@@ -10,37 +10,8 @@
  * What the commands `flyball carbon ...` share: the source and which of its figures to use, and
  * periods as a table and as a picture.
  */
-#define CARBON_OPTIONS                                                                                      \
-    {.name = "source",                                                                                      \
-     .alias = "zone",                                                                                       \
-     .type = CLI_TEXT,                                                                                      \
-     .placeholder = "SOURCE",                                                                               \
-     .key = "carbon.source",                                                                                \
-     .help = "Where figures come from, unless SOURCE is given: PROVIDER:PLACE, or a CSV file."},            \
-        {.name = "signal",                                                                                  \
-         .type = CLI_CHOICE,                                                                                \
-         .placeholder = "WHICH",                                                                            \
-         .choices = carbon_signal_names,                                                                    \
-         .key = "carbon.signal",                                                                            \
-         .help = "Average or marginal intensities; what the provider usually gives unless set."},           \
-        {.name = "scope",                                                                                   \
-         .type = CLI_CHOICE,                                                                                \
-         .placeholder = "WHICH",                                                                            \
-         .choices = carbon_scope_names,                                                                     \
-         .key = "carbon.scope",                                                                             \
-         .help = "Of burning the fuel, or of the whole life cycle; what the provider usually gives unless " \
-                 "set."},                                                                                   \
-    {                                                                                                       \
-        .name = "cached", .type = CLI_FLAG, .help = "Ask no server: show what was fetched before."          \
-    }
 
-#define CARBON_OPTION_SVG                                       \
-    {                                                           \
-        .name = "svg", .type = CLI_TEXT, .placeholder = "FILE", \
-        .help = "Draw the intensity over time into this file."  \
-    }
-
-extern const char *const carbon_signal_names[], *const carbon_scope_names[];
+extern const struct cli_options carbon_view_options, carbon_svg_option;
 
 /* Figures of one source, and the periods to show. */
 struct carbon_view {

@@ -267,7 +267,6 @@ static void carbon_planning_free(struct carbon_planning *planning)
 enum { TEXT_MAX = 1 << 16, TITLE_MAX = 320 };
 
 static const struct cli_option options[] = {
-    CARBON_OPTION_PROFILE,
     {.name = "work",
      .type = CLI_TEXT,
      .placeholder = "TIME",
@@ -278,7 +277,6 @@ static const struct cli_option options[] = {
      .minimum = 1,
      .maximum = 9007199254740992.0,
      .help = "In place of --work: its steps, of the length that the profile says."},
-    CARBON_OPTIONS_BOUND,
     {.name = "finish-by",
      .type = CLI_TEXT,
      .placeholder = "TIME",
@@ -287,7 +285,6 @@ static const struct cli_option options[] = {
      .type = CLI_TEXT,
      .placeholder = "TIME",
      .help = "It starts then, ISO 8601, UTC unless it says otherwise; now unless set."},
-    CARBON_OPTIONS,
     {.name = "price",
      .type = CLI_TEXT,
      .placeholder = "SOURCE",
@@ -300,7 +297,6 @@ static const struct cli_option options[] = {
      .help = "What to make small: carbon, money, energy, or their weights in g, money and kWh as "
              "carbon=0.0001,money=1; carbon, or money where there are prices alone, unless set."},
     CARBON_OPTIONS_SURROUNDINGS("carbon.host_power", "carbon.pue"),
-    CARBON_OPTION_PAUSE,
     {.name = "svg",
      .type = CLI_TEXT,
      .placeholder = "FILE",
@@ -435,6 +431,7 @@ const struct cli_command cmd_carbon_plan = {
          "'plan' of 'flyball sim carbon'."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&carbon_profile_option, &carbon_bound_options, &carbon_view_options, &carbon_pause_option},
     .operands = "[SOURCE]",
     .operand_maximum = 1,
     .examples = {{"flyball carbon plan gb:national --profile profile.json --work 24h --svg plan.svg",

@@ -10,11 +10,26 @@
 
 enum { COMMANDS_MAX = 64, WORDS_TEXT_MAX = 64 };
 
+const struct cli_option *command_own_option(const struct cli_command *command, size_t index)
+{
+    if (index < command->option_count)
+        return &command->options[index];
+    index -= command->option_count;
+    for (size_t i = 0; i < CLI_SHARED_MAX && command->shared[i] != NULL; i++) {
+        if (index < command->shared[i]->count)
+            return &command->shared[i]->rows[index];
+        index -= command->shared[i]->count;
+    }
+    return NULL;
+}
+
 /* Returns whether the command has its own option in place of a common one. */
 static bool replaces(const struct cli_command *command, const struct cli_option *common)
 {
-    for (size_t i = 0; i < command->option_count; i++) {
-        if (strcmp(command->options[i].name, common->name) == 0)
+    const struct cli_option *own;
+
+    for (size_t i = 0; (own = command_own_option(command, i)) != NULL; i++) {
+        if (strcmp(own->name, common->name) == 0)
             return true;
     }
     return false;
@@ -22,8 +37,10 @@ static bool replaces(const struct cli_command *command, const struct cli_option 
 
 size_t command_option_count(const struct cli_command *command)
 {
-    size_t count = command->option_count;
+    size_t count = 0;
 
+    while (command_own_option(command, count) != NULL)
+        count++;
     for (size_t i = 0; i < cli_common_option_count; i++)
         count += !replaces(command, &cli_common_options[i]);
     return count;
@@ -31,10 +48,13 @@ size_t command_option_count(const struct cli_command *command)
 
 const struct cli_option *command_option(const struct cli_command *command, size_t index)
 {
-    size_t common = 0, at = command->option_count;
+    const struct cli_option *own = command_own_option(command, index);
+    size_t common = 0, at = 0;
 
-    if (index < command->option_count)
-        return &command->options[index];
+    if (own != NULL)
+        return own;
+    while (command_own_option(command, at) != NULL)
+        at++;
     for (; at < index || replaces(command, &cli_common_options[common]); common++)
         at += !replaces(command, &cli_common_options[common]);
     return &cli_common_options[common];

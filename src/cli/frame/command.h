@@ -68,20 +68,31 @@ struct cli_option {
     bool often;
 };
 
+/* A table of options that several commands have. */
+struct cli_options {
+    const struct cli_option *rows;
+    size_t count;
+};
+#define CLI_OPTIONS(rows)                      \
+    {                                          \
+        (rows), sizeof(rows) / sizeof(rows)[0] \
+    }
+
 struct cli_example {
     const char *command; /* the full command line */
     const char *effect;  /* what it does, without a full stop: "simulate every workload" */
 };
 
-enum { CLI_PARAGRAPHS_MAX = 8, CLI_EXAMPLES_MAX = 6, CLI_OUTPUTS_MAX = 4 };
+enum { CLI_PARAGRAPHS_MAX = 8, CLI_EXAMPLES_MAX = 6, CLI_OUTPUTS_MAX = 4, CLI_SHARED_MAX = 8 };
 
 struct cli_command {
     const char *words;   /* "sim job" */
     const char *summary; /* one line, lower case, without a full stop */
     const char *paragraphs[CLI_PARAGRAPHS_MAX];
-    const struct cli_option *options; /* its own; the common ones are added to every command */
+    const struct cli_option *options; /* of this command alone */
     size_t option_count;
-    const char *operands; /* in the synopsis, "[COMMAND...]"; NULL: takes none */
+    const struct cli_options *shared[CLI_SHARED_MAX]; /* more options of its own, after those */
+    const char *operands;                             /* in the synopsis, "[COMMAND...]"; NULL: takes none */
     size_t operand_maximum;
 
     /*
@@ -130,6 +141,9 @@ struct cli_program {
     const struct cli_section *sections;        /* of the front page, end with words NULL; NULL: it has none */
     const struct cli_variable *variables;      /* end with name NULL */
 };
+
+/* The command's own options and those of its tables; NULL behind the last. */
+const struct cli_option *command_own_option(const struct cli_command *command, size_t index);
 
 /* Options that every command has, after its own. */
 extern const struct cli_option cli_common_options[];

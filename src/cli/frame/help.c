@@ -172,8 +172,10 @@ static void put_option(const struct page *page, const struct cli_option *option)
 /* Whether the command has so many options that some are marked as used often. */
 static bool has_often(const struct cli_command *command)
 {
-    for (size_t i = 0; i < command->option_count; i++) {
-        if (command->options[i].often)
+    const struct cli_option *option;
+
+    for (size_t i = 0; (option = command_own_option(command, i)) != NULL; i++) {
+        if (option->often)
             return true;
     }
     return false;
@@ -181,14 +183,15 @@ static bool has_often(const struct cli_command *command)
 
 static void put_own_options(const struct page *page, const struct cli_command *command, bool short_form)
 {
+    const struct cli_option *option;
     size_t left_out = 0;
 
-    if (command->option_count == 0)
+    if (command_own_option(command, 0) == NULL)
         return;
     put_heading(page, short_form ? "Options used often:" : "Options:");
-    for (size_t i = 0; i < command->option_count; i++) {
-        if (!short_form || command->options[i].often)
-            put_option(page, &command->options[i]);
+    for (size_t i = 0; (option = command_own_option(command, i)) != NULL; i++) {
+        if (!short_form || option->often)
+            put_option(page, option);
         else
             left_out++;
     }
@@ -210,8 +213,10 @@ static void put_command(const struct page *page, const struct cli_command *comma
         put_paragraph(page, command->paragraphs[i]);
     put_own_options(page, command, short_form);
     put_heading(page, "Options of every command:");
-    for (size_t i = command->option_count; i < command_option_count(command); i++)
-        put_option(page, command_option(command, i));
+    for (size_t i = 0; i < command_option_count(command); i++) {
+        if (command_own_option(command, i) == NULL)
+            put_option(page, command_option(command, i));
+    }
     if (command->exit_status != NULL) {
         put_heading(page, "Exit status:");
         buffer_puts(page->out, "  ");

@@ -75,13 +75,15 @@ static void put_option(const struct cli_option *option, struct buffer *out)
         put_key_reference(option->key, out);
 }
 
-static void put_options(const struct cli_option *options, size_t count, struct buffer *out)
+static void put_options(const struct cli_command *command, struct buffer *out)
 {
-    if (count == 0)
+    const struct cli_option *option = command_own_option(command, 0);
+
+    if (option == NULL)
         return;
     put_list_begin(out);
-    for (size_t i = 0; i < count; i++)
-        put_option(&options[i], out);
+    for (size_t i = 1; option != NULL; option = command_own_option(command, i++))
+        put_option(option, out);
     put_list_end(out);
 }
 
@@ -165,7 +167,8 @@ static void put_program_page(const struct cli_program *program, const char *syst
         put_item("Cm", program->commands[i]->words, program->commands[i]->summary, out);
     put_list_end(out);
     mdoc_paragraph("Options of every command:", out);
-    put_options(cli_common_options, cli_common_option_count, out);
+    put_options(&(struct cli_command){.options = cli_common_options, .option_count = cli_common_option_count},
+                out);
     put_variables(program, out);
     put_files(system_path, out);
     put_exit_statuses(out);
@@ -206,9 +209,9 @@ static void put_command_page(const struct cli_command *command, const char *page
     mdoc_section("DESCRIPTION", out);
     for (size_t i = 0; i < CLI_PARAGRAPHS_MAX && command->paragraphs[i] != NULL; i++)
         (i == 0 ? mdoc_text : mdoc_paragraph)(command->paragraphs[i], out);
-    if (command->option_count > 0)
+    if (command_own_option(command, 0) != NULL)
         mdoc_paragraph("The options, beside those of every command in flyball(1):", out);
-    put_options(command->options, command->option_count, out);
+    put_options(command, out);
     mdoc_section("EXIT STATUS", out);
     mdoc_text(command->exit_status != NULL ? command->exit_status : "See flyball(1).", out);
     put_examples(command, out);

@@ -56,14 +56,15 @@ static void put_option(const struct cli_option *option, struct buffer *out)
     buffer_deinit(&facts);
 }
 
-static void put_options(const char *heading, const struct cli_option *options, size_t count,
-                        struct buffer *out)
+static void put_options(const char *heading, const struct cli_command *command, struct buffer *out)
 {
-    if (count == 0)
+    const struct cli_option *option = command_own_option(command, 0);
+
+    if (option == NULL)
         return;
     buffer_printf(out, "%s\n\n", heading);
-    for (size_t i = 0; i < count; i++)
-        put_option(&options[i], out);
+    for (size_t i = 1; option != NULL; option = command_own_option(command, i++))
+        put_option(option, out);
     buffer_puts(out, "\n");
 }
 
@@ -86,7 +87,7 @@ static void put_command(const struct cli_command *command, struct buffer *out)
                   command->operands != NULL ? " " : "", command->operands != NULL ? command->operands : "");
     for (size_t i = 0; i < CLI_PARAGRAPHS_MAX && command->paragraphs[i] != NULL; i++)
         put_paragraph(command->paragraphs[i], out);
-    put_options("Options:", command->options, command->option_count, out);
+    put_options("Options:", command, out);
     if (command->exit_status != NULL) {
         buffer_puts(out, "Exit status: ");
         put_paragraph(command->exit_status, out);
@@ -167,7 +168,9 @@ void help_markdown(const struct cli_program *program, struct buffer *out)
     put_command_list(program, out);
     for (size_t i = 0; program->commands[i] != NULL; i++)
         put_command(program->commands[i], out);
-    put_options("## Options of every command", cli_common_options, cli_common_option_count, out);
+    put_options("## Options of every command",
+                &(struct cli_command){.options = cli_common_options, .option_count = cli_common_option_count},
+                out);
     put_configuration(program, out);
     put_exit_statuses(out);
 }

@@ -28,8 +28,10 @@ void keys_collect(const struct cli_program *program, struct key_table *out_keys)
     for (size_t i = 0; i < cli_common_option_count; i++)
         keys_add(out_keys, &cli_common_options[i]);
     for (size_t i = 0; program->commands[i] != NULL; i++) {
-        for (size_t j = 0; j < program->commands[i]->option_count; j++)
-            keys_add(out_keys, &program->commands[i]->options[j]);
+        const struct cli_option *option;
+
+        for (size_t j = 0; (option = command_own_option(program->commands[i], j)) != NULL; j++)
+            keys_add(out_keys, option);
     }
 }
 

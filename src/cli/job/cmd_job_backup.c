@@ -9,8 +9,6 @@
 #include "store/store_backup.h"
 #include "store/store_copy.h"
 
-static const struct cli_option options[] = {OPTION_STORE};
-
 static int job_backup_run(const struct cli_call *call, struct fly_error *out_error)
 {
     struct store_copied copied;
@@ -38,8 +36,7 @@ const struct cli_command cmd_job_backup = {
          "Do not copy a store with 'cp': a part of it may stand in the log beside it. For a store on a "
          "server "
          "use the server's own tools, as 'pg_dump'."},
-    .options = options,
-    .option_count = sizeof options / sizeof options[0],
+    .shared = {&store_options},
     .operands = "FILE",
     .operand_maximum = 1,
     .examples = {{"flyball job backup /backup/jobs-monday.sqlite", "copy your own store"},

@@ -6,7 +6,6 @@
 
 static const struct cli_option options[] = {
     {.name = "yes", .type = CLI_FLAG, .help = "Delete it; without this, only say what would go."},
-    OPTION_STORE,
 };
 
 static int delete_from(const struct cli_call *call, const struct jobs *jobs, const char *name,
@@ -47,6 +46,7 @@ const struct cli_command cmd_job_delete = {
                    "anew. What runs now goes on, and its reports are refused."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&store_options},
     .operands = "JOB",
     .operand_maximum = 1,
     .examples = {{"flyball job export digits --output digits.jsonl", "keep what was observed"},

@@ -44,8 +44,6 @@ static const struct cli_option options[] = {
      .type = CLI_TEXT,
      .placeholder = "PATH",
      .help = "File for the lines, standard output if not given; directory for the files of a trace."},
-    JOB_OPTION_HARDWARE,
-    OPTION_STORE,
 };
 
 static int write_bytes(void *context, const char *bytes, size_t count, struct fly_error *out_error)
@@ -245,7 +243,7 @@ static bool list_gaps(const struct job_history *history, const struct gaps *gaps
     return out->length > 0;
 }
 
-static void write_job(const struct job_definition *definition, const char *untold, FILE *stream)
+static void write_job(const struct fly_job_definition *definition, const char *untold, FILE *stream)
 {
     char target[NUMBER_TEXT_MAX];
 
@@ -302,7 +300,7 @@ static const char *policy_word(const char *name, char path[PATH_MAX])
 static void tell_commands(const struct cli_call *call, const struct job_history *history, const char *gpu,
                           const struct gaps *gaps, bool exact)
 {
-    const struct job_definition *definition = &history->definition;
+    const struct fly_job_definition *definition = &history->definition;
     const char *directory = cli_text(call, "output");
     char path[PATH_MAX], window[sizeof " --profile-window 100.0%"];
     const char *policy = policy_word(history->policy, path);
@@ -369,7 +367,7 @@ static int export_trace(const struct cli_call *call, const struct job_view *view
     size_t machine = 0;
     int code = 0;
 
-    if (history->definition.target == JOB_NO_TARGET)
+    if (history->definition.target == FLY_TARGET_NONE)
         return error_set(out_error, FLY_EUNSUPPORTED,
                          "job '%s' has no target, and a trace tells when targets are reached; export it as "
                          "jsonl",
@@ -434,6 +432,7 @@ const struct cli_command cmd_job_export = {
          "default batch size there is no trace."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&job_hardware_option, &store_options},
     .operands = "JOB",
     .operand_maximum = 1,
     .examples = {{"flyball job export digits --output digits.jsonl", "keep what was observed"},

@@ -23,7 +23,6 @@ static const struct cli_option options[] = {
      .minimum = 1,
      .maximum = 1e12,
      .help = "Show the newest trials alone, so many of them."},
-    OPTION_STORE,
 };
 
 static const struct meaning columns[] = {
@@ -375,6 +374,7 @@ const struct cli_command cmd_job_history = {
          "really was emitted, hour by hour, is told by 'flyball carbon report'."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&store_options},
     .operands = "JOB",
     .operand_maximum = 1,
     .examples = {{"flyball job history digits --last 20", "show the newest trials"},

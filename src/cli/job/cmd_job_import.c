@@ -9,8 +9,6 @@
 
 enum { TEXT_MAX = 1 << 30 };
 
-static const struct cli_option options[] = {OPTION_STORE};
-
 static int import(const struct cli_call *call, const char *name, const struct buffer *text,
                   struct fly_error *out_error)
 {
@@ -52,8 +50,7 @@ const struct cli_command cmd_job_import = {
         {"Makes a job of that name from the lines that 'flyball job export' wrote, with their dates: "
          "to move it to another store, or to give it another name. The job must not be there yet. "
          "Nothing of a file with a line that does not fit is kept."},
-    .options = options,
-    .option_count = sizeof options / sizeof options[0],
+    .shared = {&store_options},
     .operands = "JOB FILE",
     .operand_maximum = 2,
     .examples = {{"flyball job import digits digits.jsonl --store postgresql://db/jobs",

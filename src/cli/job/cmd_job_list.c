@@ -13,8 +13,6 @@ enum {
     UNDERSTOOD = 4 /* columns that only an intelligible log has */
 };
 
-static const struct cli_option options[] = {OPTION_STORE};
-
 static const struct meaning columns[] = {
     {"job", "job", MEANING_TEXT, 0, NULL, MEANING_FACT, "Name of the job."},
     {"policy", "policy", MEANING_TEXT, 0, NULL, MEANING_FACT, "Policy that chooses what to run."},
@@ -112,8 +110,7 @@ const struct cli_command cmd_job_list = {
     .paragraphs =
         {"Lists the recurring jobs of which a log is kept: how often each was submitted, the trials "
          "that took, how many run now, and when it was first and last heard of."},
-    .options = options,
-    .option_count = sizeof options / sizeof options[0],
+    .shared = {&store_options},
     .examples = {{"flyball job list", "list your own jobs"},
                  {"flyball job list --store /srv/jobs.sqlite --format csv", "list those of another store"}},
     .outputs = {&quantities},

@@ -21,8 +21,6 @@ static const struct cli_option options[] = {
      .type = CLI_TEXT,
      .placeholder = "FILE",
      .help = "Draw the choices, the frontier, the default and the best choice into this SVG file."},
-    JOB_OPTION_HARDWARE,
-    OPTION_STORE,
 };
 
 static const char basis[] =
@@ -155,6 +153,7 @@ const struct cli_command cmd_job_pareto = {
          "several power limits, to measure them, is booked to none of them."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&job_hardware_option, &store_options},
     .operands = "JOB",
     .operand_maximum = 1,
     .examples = {{"flyball job pareto digits", "list the frontier"},

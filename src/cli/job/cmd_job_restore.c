@@ -5,14 +5,13 @@
 #include "cli/job/job_commands.h"
 #include "cli/job/job_view.h"
 #include "cli/options/store_option.h"
-#include "store/store_copy.h"
 #include "store/store_backup.h"
+#include "store/store_copy.h"
 
 static const struct cli_option options[] = {
     {.name = "replace",
      .type = CLI_FLAG,
      .help = "Put the copy in the place of a store that is there, with all its jobs."},
-    OPTION_STORE,
 };
 
 static int job_restore_run(const struct cli_call *call, struct fly_error *out_error)
@@ -47,6 +46,7 @@ const struct cli_command cmd_job_restore = {
                    "was taken is not in it."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&store_options},
     .operands = "FILE",
     .operand_maximum = 1,
     .examples = {{"flyball job restore jobs-monday.sqlite --store /srv/jobs.sqlite", "make a new store"},

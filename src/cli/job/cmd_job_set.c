@@ -60,7 +60,6 @@ static const struct cli_option options[] = {
      .placeholder = "LIST",
      .help = "Who may change the job in a service, with commas: uid:NUMBER, gid:NUMBER (as primary group), "
              "token:NAME or anonymous. operator: nobody but the service's operator."},
-    OPTION_STORE,
 };
 
 static int read_objective(const struct cli_call *call, const struct job_shown *shown,
@@ -213,6 +212,7 @@ const struct cli_command cmd_job_set = {
          "job that differs needs a name of its own."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&store_options},
     .operands = "JOB",
     .operand_maximum = 1,
     .examples = {{"flyball job set digits --objective energy --max-slowdown 3%",

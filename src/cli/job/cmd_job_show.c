@@ -7,14 +7,12 @@
 #include "cli/job/job_show.h"
 #include "cli/job/job_view.h"
 #include "cli/options/store_option.h"
-#include "job/core/definition_json.h"
+#include "job/core/definition.h"
 #include "job/core/grid_amount.h"
 #include "shapes/shape_told.h"
 #include "shapes/table.h"
 
 enum { TEXT_MAX = 1 << 20 };
-
-static const struct cli_option options[] = {OPTION_STORE};
 
 /* A row for each kind of hardware. */
 static const struct meaning columns[] = {
@@ -429,8 +427,7 @@ const struct cli_command cmd_job_show = {
          "the job measure the default now and then. What searching took is stated apart, and since which "
          "recurrence it has paid off.",
          "JSON and CSV count recurrences from 0, the text from 1."},
-    .options = options,
-    .option_count = sizeof options / sizeof options[0],
+    .shared = {&store_options},
     .operands = "JOB",
     .operand_maximum = 1,
     .examples = {{"flyball job show digits", "say what a job saves"},

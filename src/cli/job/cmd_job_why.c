@@ -33,7 +33,6 @@ static const struct cli_option options[] = {
      .help =
          "Draw what was believed of each batch size, with bands of 50 and 90 %, the trials before and the "
          "choice into this SVG file; for policies that model scores, as bayes does."},
-    OPTION_STORE,
 };
 
 static const struct meaning columns[] = {
@@ -418,6 +417,7 @@ const struct cli_command cmd_job_why = {
          "try from 0, the text from 1."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&store_options},
     .operands = "JOB [TRIAL]",
     .operand_maximum = 2,
     .examples = {{"flyball job why digits", "explain the last choice"},

@@ -6,7 +6,7 @@
 int job_pareto_of(const struct job_history *history, size_t machine, const struct job_frontier *frontier,
                   struct arena *arena, struct job_pareto *out_pareto, struct fly_error *out_error)
 {
-    const struct job_definition *definition = &history->definition;
+    const struct fly_job_definition *definition = &history->definition;
     const struct fly_job_hardware *hardware = &history->machines[machine];
     struct batch_choice *choices = arena_alloc(arena, definition->batch_count, sizeof choices[0]);
     struct pareto_spread *spreads = arena_alloc(arena, definition->batch_count, sizeof spreads[0]);

@@ -13,10 +13,10 @@
 #include "job/core/grid_amount.h"
 #include "job/core/job_owner.h"
 
-static void put_target(struct buffer *text, const struct job_definition *definition)
+static void put_target(struct buffer *text, const struct fly_job_definition *definition)
 {
-    buffer_printf(text, "; a metric of at %s %g", definition->target == JOB_AT_LEAST ? "least" : "most",
-                  definition->target_metric);
+    buffer_printf(text, "; a metric of at %s %g",
+                  definition->target == FLY_TARGET_AT_LEAST ? "least" : "most", definition->target_metric);
     if (definition->target_hold > 1)
         buffer_printf(text, " in %u reports in a row", definition->target_hold);
     buffer_printf(text, " within %u epochs%s%s.\n", definition->max_epochs,
@@ -36,7 +36,7 @@ static void put_target(struct buffer *text, const struct job_definition *definit
 
 static void put_definition(struct buffer *text, const struct job_shown *shown)
 {
-    const struct job_definition *definition = &shown->definition;
+    const struct fly_job_definition *definition = &shown->definition;
 
     buffer_printf(text,
                   "Job '%s', policy %s: %" PRIu64 " recurrence%s in %" PRIu64 " trial%s, %" PRIu64
@@ -49,7 +49,7 @@ static void put_definition(struct buffer *text, const struct job_shown *shown)
                       definition->batch_sizes[i] != definition->default_batch_size ? ""
                       : definition->no_default                                     ? " (the first)"
                                                                                    : " (default)");
-    if (definition->target == JOB_NO_TARGET)
+    if (definition->target == FLY_TARGET_NONE)
         buffer_printf(text, "; %u epoch%s, no target: only the power limit is chosen.\n",
                       definition->max_epochs, definition->max_epochs == 1 ? "" : "s");
     else
@@ -91,7 +91,7 @@ static void put_left(struct buffer *text, const struct job_shown *shown)
 /* Where tries are stopped: `bayes` weighs what each is still worth, the others have beta. */
 static void put_stop(struct buffer *text, const struct job_shown *shown)
 {
-    if (shown->definition.target == JOB_NO_TARGET)
+    if (shown->definition.target == FLY_TARGET_NONE)
         return;
     if (shown->policy != NULL && strcmp(shown->policy, "bayes") == 0)
         buffer_puts(text, " A try is stopped where going on takes more than it is worth.");
@@ -452,7 +452,7 @@ static void put_first_saving(struct buffer *text, const struct job_savings *savi
 void job_show_first(const struct job_shown *shown, const struct job_history *history,
                     const struct job_savings *savings, struct buffer *text)
 {
-    const struct job_definition *definition = &shown->definition;
+    const struct fly_job_definition *definition = &shown->definition;
     char hardware[JOB_HARDWARE_TEXT_MAX];
     const struct fly_job_runs *baseline;
     size_t machine;

@@ -13,6 +13,14 @@
 #include "job/remote/spool.h"
 #include "sim/open/pareto_result.h"
 
+/* clang-format off */
+static const struct cli_option hardware_row[] = {
+    {.name = "hardware", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = JOB_HARDWARE_MAX,
+     .help = "Kind of hardware, as 'flyball job show' numbers them; if not given, that of the newest trial."}
+};
+/* clang-format on */
+const struct cli_options job_hardware_option = CLI_OPTIONS(hardware_row);
+
 enum { HISTORY_BYTES = 1 << 30, GIB_SHIFT = 30 };
 
 /* How long to deliver what waits on this machine. */

@@ -10,11 +10,7 @@
  * and the hardware to look at.
  */
 
-/* clang-format off */
-#define JOB_OPTION_HARDWARE \
-    {.name = "hardware", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = JOB_HARDWARE_MAX, \
-     .help = "Kind of hardware, as 'flyball job show' numbers them; if not given, that of the newest trial."}
-/* clang-format on */
+extern const struct cli_options job_hardware_option;
 
 /* Returns the job's name: the first operand, which must be given. */
 int job_view_name(const struct cli_call *call, const char **out_name, struct fly_error *out_error);

@@ -14,7 +14,6 @@
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS("If not given, all of this machine."),
-    DEVICE_OPTIONS_OR_FACTS,
 };
 
 /* One row: a device and its current reading. */
@@ -285,6 +284,7 @@ const struct cli_command cmd_devices = {
          "command that would change it."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&device_options_or_facts},
     .examples = {{"flyball devices", "list all devices"},
                  {"flyball devices -i 0,2 --format json", "tell a program about two GPUs"}},
     .outputs = {&quantities},

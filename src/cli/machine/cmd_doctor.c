@@ -17,7 +17,6 @@ enum { FINDING_MAX = 4096, TOPIC_WIDTH = 8, STATE_WIDTH = 10, LINE_WIDTH = 100 }
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS("If not given, all of this machine."),
-    DEVICE_OPTIONS_OR_FACTS,
 };
 
 static const struct meaning columns[] = {
@@ -294,6 +293,7 @@ const struct cli_command cmd_doctor = {
          "finding says so."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&device_options_or_facts},
     .operands = "[TOPIC]",
     .operand_maximum = 1,
     .exit_status =

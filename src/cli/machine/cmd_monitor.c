@@ -444,7 +444,6 @@ static const struct cli_option options[] = {
      .minimum = 1,
      .maximum = 1e15,
      .help = "Off a terminal, end after so many readings; if not given, go on."},
-    DEVICE_OPTIONS,
 };
 
 static int print_once(struct monitor *monitor, struct fly_error *out_error)
@@ -523,6 +522,7 @@ const struct cli_command cmd_monitor = {
          "which. Nothing is set on any device but what a killed program left."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&device_options},
     .examples = {{"flyball monitor", "watch all devices"},
                  {"flyball monitor --once", "print one table"},
                  {"flyball monitor -i 0 --interval 0.1 --format csv > gpu0.csv",

@@ -52,7 +52,6 @@ static const struct cli_option options[] = {
          "Write what this machine says of itself instead: one moment and no course, without what names it "
          "or its users."},
     {.name = "yes", .type = CLI_FLAG, .help = "With --facts, write without asking."},
-    DEVICE_OPTIONS,
 };
 
 struct record {
@@ -269,6 +268,7 @@ const struct cli_command cmd_record = {
          "shown and not written."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&device_options},
     .operands = "FILE",
     .operand_maximum = 1,
     .exit_status =

@@ -46,7 +46,6 @@ static const struct cli_option options[] = {
      .type = CLI_TEXT,
      .placeholder = "FILE",
      .help = "Write the report as JSON to this file as well, to be attached to an issue."},
-    DEVICE_OPTIONS,
 };
 
 static bool go_on(void *data)
@@ -198,6 +197,7 @@ const struct cli_command cmd_selftest = {
          "how to send it."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&device_options},
     .examples = {{"flyball selftest", "test all devices"},
                  {"flyball selftest -i 0 --output report.json", "test one GPU and keep the report"},
                  {"sudo flyball selftest --turn-knobs", "see whether power limits do what they say here"},

@@ -73,6 +73,34 @@ bool finish_time_parse(const char *text, int64_t now_s, int64_t *out_s)
     return true;
 }
 
+/* clang-format off */
+static const struct cli_option pause_row[] = {
+    {.name = "pause", .type = CLI_TEXT, .placeholder = "HOW",
+     .help = "It can be paused: idle=25,checkpoint=2min,on=1h,off=30min says what it draws then in W, how "
+             "long saving and restoring take, and how long it runs and pauses at least."}
+};
+/* clang-format on */
+const struct cli_options carbon_pause_option = CLI_OPTIONS(pause_row);
+
+/* clang-format off */
+static const struct cli_option bound_rows[] = {
+    {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", .default_text = "3%",
+     .help = "It takes at most so much more time than at the fastest limit: 3% or 1.03x."},
+    {.name = "deadline", .type = CLI_TEXT, .placeholder = "TIME",
+     .help = "It ends at most so long after its start, as 100h; in place of --max-slowdown."}
+};
+/* clang-format on */
+const struct cli_options carbon_bound_options = CLI_OPTIONS(bound_rows);
+
+/* clang-format off */
+static const struct cli_option profile_row[] = {
+    {.name = "profile", .type = CLI_TEXT, .placeholder = "PROFILE",
+     .help = "Power and speed under each limit: a file of 'flyball profile', a CSV file of windows or "
+             "rows, or traces:DIR,gpu,workload,batch."}
+};
+/* clang-format on */
+const struct cli_options carbon_profile_option = CLI_OPTIONS(profile_row);
+
 enum { WORD_MAX = 64 };
 
 static const double day_s = 86400.0, duration_most_s = 366 * 86400.0, power_most_w = 1e9;

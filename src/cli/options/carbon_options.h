@@ -39,21 +39,9 @@ bool carbon_parse_pause(const char *text, struct carbon_pause *out_pause);
 
 /* clang-format off */
 
-/* Rows that the option tables of plans on paper share; the functions below read them. */
-#define CARBON_OPTION_PROFILE \
-    {.name = "profile", .type = CLI_TEXT, .placeholder = "PROFILE", \
-     .help = "Power and speed under each limit: a file of 'flyball profile', a CSV file of windows or " \
-             "rows, or traces:DIR,gpu,workload,batch."}
-#define CARBON_OPTIONS_BOUND \
-    {.name = "max-slowdown", .type = CLI_TEXT, .placeholder = "BOUND", .default_text = "3%", \
-     .help = "It takes at most so much more time than at the fastest limit: 3% or 1.03x."}, \
-    {.name = "deadline", .type = CLI_TEXT, .placeholder = "TIME", \
-     .help = "It ends at most so long after its start, as 100h; in place of --max-slowdown."}
-#define CARBON_OPTION_PAUSE \
-    {.name = "pause", .type = CLI_TEXT, .placeholder = "HOW", \
-     .help = "It can be paused: idle=25,checkpoint=2min,on=1h,off=30min says what it draws then in W, how " \
-             "long saving and restoring take, and how long it runs and pauses at least."}
-
+extern const struct cli_options carbon_profile_option;
+extern const struct cli_options carbon_bound_options;
+extern const struct cli_options carbon_pause_option;
 /* With their keys in configuration files, or NULL. */
 #define CARBON_OPTIONS_SURROUNDINGS(host_power_key, pue_key) \
     {.name = "host-power", .type = CLI_REAL, .placeholder = "W", .minimum = 0, .maximum = 1e6, \

@@ -78,7 +78,7 @@ void limit_outlook_find(const struct knob_options *options, const char *director
 enum { CLI_READONLY_MAX = 512 };
 
 /*
- * Returns the options of knob_open and knob_repair for any command with DEVICE_OPTIONS: the
+ * Returns the options of knob_open and knob_repair for any command with device_options: the
  * driver's library, and the path of the operator's lock: under --sysfs-root if it exists there,
  * else at its usual place. `program` is the name that others see for this program. Borrows it,
  * the call and `readonly_path`.

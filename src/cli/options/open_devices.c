@@ -6,6 +6,27 @@
 #include "cli/options/knob_options.h"
 #include "device/open/backends.h"
 
+/* clang-format off */
+#define ROWS(replay_help) \
+    {.name = "nvml", .type = CLI_TEXT, .placeholder = "FILE", .key = "device.nvml", .sensitive = true, \
+     .help = "NVIDIA's management library; if not given, libnvidia-ml.so.1 is searched for."}, \
+    {.name = "amdsmi", .type = CLI_TEXT, .placeholder = "FILE", .key = "device.amdsmi", .sensitive = true, \
+     .help = "AMD's management library; if not given, libamd_smi is searched for."}, \
+    {.name = "cpu-tdp", .type = CLI_REAL, .placeholder = "WATTS", .minimum = 0, .above_minimum = true, \
+     .maximum = 100000, .key = "device.cpu_tdp_w", \
+     .help = "Where a CPU has no sensor that can be read, estimate its energy from its use and this power of " \
+             "all CPUs together under full load; it is then named an estimate."}, \
+    {.name = "replay", .type = CLI_TEXT, .placeholder = "FILE", .key = "device.replay", .sensitive = true, \
+     .help = replay_help}, \
+    {.name = "sysfs-root", .type = CLI_TEXT, .placeholder = "DIR", .default_text = "/", .key = "device.sysfs_root", .sensitive = true, \
+     .help = "Directory in which sys, proc and dev of this machine are found."}
+/* clang-format on */
+static const struct cli_option rows[] = {ROWS("Play back this recording in place of all devices.")};
+static const struct cli_option rows_or_facts[] = {ROWS("Play back this recording in place of all devices, or "
+                                                       "show what the facts of this file say of a machine.")};
+const struct cli_options device_options = CLI_OPTIONS(rows);
+const struct cli_options device_options_or_facts = CLI_OPTIONS(rows_or_facts);
+
 struct device_options cli_device_options(const struct cli_call *call)
 {
     const char *root = cli_text(call, "sysfs-root");

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options/store_option.h"
 
+/* clang-format off */
+static const struct cli_option rows[] = {
+    {.name = "store", .type = CLI_TEXT, .placeholder = "ADDRESS", .key = "store", .sensitive = true,
+     .help = "Where jobs are kept: a file, postgresql://..., or a service: unix:PATH, http://HOST:PORT or "
+             "https://HOST:PORT. If not given, a file of the user's own."}
+};
+/* clang-format on */
+const struct cli_options store_options = CLI_OPTIONS(rows);
+
 int store_option_open(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error)
 {
     static const struct job_options to_read = {.existing = true};

@@ -7,12 +7,7 @@
 
 /* The option --store, which says where jobs are kept, and opening that store. */
 
-/* clang-format off */
-#define OPTION_STORE \
-    {.name = "store", .type = CLI_TEXT, .placeholder = "ADDRESS", .key = "store", .sensitive = true, \
-     .help = "Where jobs are kept: a file, postgresql://..., or a service: unix:PATH, http://HOST:PORT or " \
-             "https://HOST:PORT. If not given, a file of the user's own."}
-/* clang-format on */
+extern const struct cli_options store_options;
 
 /* Opens the store of --store for reading. If it does not exist, it is not created (FLY_ENOTFOUND). */
 int store_option_open(const struct cli_call *call, struct jobs *out_jobs, struct fly_error *out_error);

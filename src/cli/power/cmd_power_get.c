@@ -19,7 +19,6 @@
 
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS("If not given, all of this machine."),
-    DEVICE_OPTIONS_OR_FACTS,
 };
 
 enum { ENTRY_TEXT_MAX = 256 };
@@ -467,6 +466,7 @@ const struct cli_command cmd_power_get = {
          "is named."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&device_options_or_facts},
     .examples = {{"flyball power get", "show all GPUs"},
                  {"flyball power get -i 0 --format json", "tell a program about one"}},
     .outputs = {&quantities},

@@ -9,7 +9,6 @@
 static const struct cli_option options[] = {
     DEVICE_OPTION_GPUS("If not given, those that a program started here would see, by CUDA_VISIBLE_DEVICES "
                        "and its like."),
-    DEVICE_OPTIONS,
 };
 
 static int power_reset_run(const struct cli_call *call, struct fly_error *out_error)
@@ -40,6 +39,7 @@ const struct cli_command cmd_power_reset = {
          "GPUs that somebody else uses are left alone, as 'flyball help power set' says."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&device_options},
     .exit_status = POWER_EXIT_STATUS,
     .examples = {{"flyball power reset", "set every GPU to its default"},
                  {"flyball power reset -i 0,2", "set two GPUs to their default"}},

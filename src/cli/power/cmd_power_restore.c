@@ -15,7 +15,6 @@ static const struct cli_option options[] = {
     {.name = "kept",
      .type = CLI_FLAG,
      .help = "Put back also what 'flyball power set' was asked to set to stay."},
-    DEVICE_OPTIONS,
 };
 
 static const struct meaning columns[] = {
@@ -220,6 +219,7 @@ const struct cli_command cmd_power_restore = {
          "turn the knob, his entry is moved aside, and nothing is turned."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&device_options},
     .exit_status = "0 where all is put back, or another program's value stands. 65 for an entry that cannot "
                    "be read, which "
                    "is moved aside, 69 where there is no GPU, or not the one of an entry, 74 for a limit "

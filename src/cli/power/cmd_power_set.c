@@ -160,7 +160,6 @@ static const struct cli_option options[] = {
     {.name = "require",
      .type = CLI_FLAG,
      .help = "Start the program only when the limit of every GPU could be set."},
-    DEVICE_OPTIONS,
 };
 
 static struct power_turning turning; /* large */
@@ -329,6 +328,7 @@ const struct cli_command cmd_power_set = {
          "/etc/flyball/readonly exists."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&device_options},
     .operands = "[WATTS] [-- PROGRAM [ARGUMENT...]]",
     .operand_maximum = 1,
     .runs_program = true,

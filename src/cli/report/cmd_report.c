@@ -212,7 +212,6 @@ static const struct cli_option options[] = {
              "--output', a directory of such, or flyballd's directory /var/lib/flyballd; HOST=PATH says on "
              "which host a recording was made. Operands are more of "
              "them."},
-    OPTION_STORE,
 };
 
 /* The data of a run of the command. */
@@ -392,6 +391,7 @@ const struct cli_command cmd_report = {
          "killed or fell silent."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&store_options},
     .operands = "[PATH...]",
     .operand_maximum = LINE_OPERANDS_MAX,
     .examples =

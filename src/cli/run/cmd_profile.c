@@ -83,7 +83,6 @@ static const struct cli_option options[] = {
      .type = CLI_TEXT,
      .placeholder = "FILE",
      .help = "Draw energy over time of a step, and what is best, into this SVG file."},
-    DEVICE_OPTIONS,
 };
 
 /* The program's standard output becomes this process's standard error. */
@@ -282,6 +281,7 @@ const struct cli_command cmd_profile = {
          "With FLYBALL_DISABLE=1 the program takes the place of this one at once."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&device_options},
     .operands = "-- PROGRAM [ARGUMENT...]",
     .runs_program = true,
     .exit_status =

@@ -17,6 +17,7 @@
 #include "cli/measure/run_result.h"
 #include "cli/options/knob_options.h"
 #include "cli/options/open_devices.h"
+#include "cli/options/store_option.h"
 #include "cli/program/child.h"
 #include "cli/run/run_carbon.h"
 #include "cli/run/run_commands.h"
@@ -192,10 +193,6 @@ static const struct cli_option options[] = {
      .help =
          "Set CUDA_DISABLE_PERF_BOOST=1 for the program: a driver from 580.105 on then lets an NVIDIA GPU's "
          "clocks fall while the program does not use it."},
-    RUN_TUNE_OPTIONS,
-    RUN_JOB_OPTIONS,
-    RUN_CARBON_OPTIONS,
-    DEVICE_OPTIONS,
 };
 
 /* Printed if a call into the driver does not return. */
@@ -601,6 +598,7 @@ const struct cli_command cmd_run = {
          "reports of a job. A job is known by the variables of its scheduler or launcher."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&run_tune_options, &run_job_options, &store_options, &run_carbon_options, &device_options},
     .operands = "-- PROGRAM [ARGUMENT...]",
     .runs_program = true,
     .exit_status =

@@ -20,6 +20,33 @@
 #include "train/carbon/carbon_governor.h"
 #include "train/carbon/carbon_head.h"
 
+/* clang-format off */
+static const struct cli_option option_rows[] = {
+    {.name = "carbon", .often = true, .type = CLI_TEXT, .placeholder = "SOURCE", .key = "carbon.source",
+     .help = "Account for the grid's carbon intensity from this source, PROVIDER:PLACE or a CSV file; given here with "
+             "--tune or --job, run slower in dirty hours and faster in clean ones. One that only a file or a variable names "
+             "is accounted for and not followed."},
+    {.name = "price", .type = CLI_TEXT, .placeholder = "SOURCE", .key = "carbon.price",
+     .help = "The same of the price of electricity."},
+    {.name = "carbon-objective", .type = CLI_TEXT, .placeholder = "WHAT", .key = "carbon.objective",
+     .help = "With --tune or --job, and --carbon or --price: what to make small: carbon, money, energy, or their weights "
+             "in g, money and kWh as carbon=0.0001,money=1. If not given, carbon where there is a source of it, else money."},
+    {.name = "steps", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 9007199254740992.0,
+     .help = "With --tune and --carbon or --price: steps of the whole training, from which follows what can wait for a "
+             "cleaner hour."},
+    {.name = "epochs", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 1000000,
+     .help = "In place of --steps: its epochs, where the program reports them; known after the first."},
+    {.name = "host-power", .type = CLI_REAL, .placeholder = "W", .minimum = 0, .maximum = 1e6,
+     .key = "carbon.host_power",
+     .help = "With --carbon or --price: what the rest of the machine draws while the program runs, in place of what was "
+             "measured of it."},
+    {.name = "pue", .type = CLI_REAL, .placeholder = "FACTOR", .minimum = 1, .maximum = 10, .key = "carbon.pue",
+     .help = "With --carbon or --price: power usage effectiveness of the site: energy it takes for each J of the "
+             "machine's."}
+};
+/* clang-format on */
+const struct cli_options run_carbon_options = CLI_OPTIONS(option_rows);
+
 /* ---- options ---- */
 
 /* How long the start of a run waits for the disk with a source. */

@@ -242,8 +242,8 @@ static int check_policy(const struct run_job *job, struct fly_error *out_error)
     const struct fly_session *session = job->session;
     struct fly_session_status status = {.size = sizeof status};
 
-    if (session->code != FLY_EUSAGE || !definition_names_policy(&session->definition) ||
-        batch_policy_find(session->definition.policy) != NULL)
+    if (session->code != FLY_EUSAGE || !definition_names_policy(&session->options.job) ||
+        batch_policy_find(session->options.job.policy) != NULL)
         return 0;
     (void)fly_session_status(session, &status);
     return error_set(out_error, FLY_EUSAGE, "%s", status.text);
@@ -256,10 +256,10 @@ static int check_policy(const struct run_job *job, struct fly_error *out_error)
 static void say_what_is_explored(const struct run_job *job)
 {
     const struct fly_session *session = job->session;
-    const struct job_definition *definition = &session->definition;
+    const struct fly_job_definition *definition = &session->options.job;
 
     if (!session->known || session->proposal.trial != 1 || session->proposal.attempt != 1 ||
-        job->options.tries != 1 || definition->batch_count < 2 || definition->target == JOB_NO_TARGET ||
+        job->options.tries != 1 || definition->batch_count < 2 || definition->target == FLY_TARGET_NONE ||
         (definition_names_policy(definition) && strcmp(definition->policy, batch_policy_default.name) == 0))
         return;
     cli_warn(

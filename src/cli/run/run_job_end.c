@@ -187,10 +187,10 @@ static enum run_job_end end_of_program(struct run_job *job, const struct child *
     }
     session->answer = FLY_STOP;
     session->stop = JOB_STOP_EPOCHS;
-    if (session->definition.target != JOB_NO_TARGET)
+    if (session->options.job.target != FLY_TARGET_NONE)
         cause(attempt, "it ended by itself after epoch %u of %u", session->epoch,
-              session->definition.max_epochs);
-    return session->definition.target != JOB_NO_TARGET ? RUN_JOB_NOT_REACHED : RUN_JOB_REACHED;
+              session->options.job.max_epochs);
+    return session->options.job.target != FLY_TARGET_NONE ? RUN_JOB_NOT_REACHED : RUN_JOB_REACHED;
 }
 
 /* Says what the epochs took, and what the trial took apart from them, as the log was told. */
@@ -236,7 +236,7 @@ enum run_job_end run_job_find_end(struct run_job *job, const struct child *child
     if (session->answer != FLY_STOP)
         return end_of_program(job, child, attempt);
     if (session->stop == JOB_STOP_EPOCHS)
-        return session->definition.target != JOB_NO_TARGET ? RUN_JOB_NOT_REACHED : RUN_JOB_REACHED;
+        return session->options.job.target != FLY_TARGET_NONE ? RUN_JOB_NOT_REACHED : RUN_JOB_REACHED;
     if (session->stop == JOB_STOP_COST && session->epoch > 0 && !isnan(session->energy_j))
         explain_cost(session, attempt);
     else

@@ -19,70 +19,111 @@
 
 enum { MEMORY_MAX = 1 << 20, GROUPS_MAX = 2 };
 
-const char *const run_job_directions[] = {"rises", "falls", NULL};
-const char *const run_job_scalings[] = {
+static const char *const directions[] = {"rises", "falls", NULL};
+static const char *const scalings[] = {
     [FLY_SCALE_LINEAR] = "linear", [FLY_SCALE_SQUARE_ROOT] = "square-root", NULL};
 
-/* Options that have no meaning without --job. */
-static const char *const own[] = {"tries",
-                                  "batch-sizes",
-                                  "default-batch-size",
-                                  "target-metric",
-                                  "metric",
-                                  "max-epochs",
-                                  "train-on",
-                                  "beta",
-                                  "policy",
-                                  "control-every",
-                                  "learning-rate",
-                                  "scaling",
-                                  "seed",
-                                  "tries-directory",
-                                  "metric-regex",
-                                  "metric-name",
-                                  "oom-regex",
-                                  "oom-status",
-                                  "grace",
-                                  "leave-limits",
-                                  "target-hold",
-                                  "best-so-far",
-                                  "max-metric-loss",
-                                  "report-every-samples",
-                                  "report-every-steps",
-                                  "window",
-                                  "no-default",
-                                  "recurrences-left",
-                                  "like",
-                                  "revision"};
+/* clang-format off */
+static const struct cli_option rows[] = {
+    {.name = "job", .often = true, .type = CLI_TEXT, .placeholder = "NAME",
+     .help = "The recurring job that this run is a submission of: start the program with the batch size and power "
+             "limit that its log proposes, and start it again after a try that failed. With --tune: name of the job "
+             "in saved profiles, and no more."},
+    {.name = "tries", .often = true, .type = CLI_INTEGER, .placeholder = "N", .minimum = 0, .maximum = RUN_JOB_TRIES_MAX,
+     .help = "With --job: how often the program may be started; the last time with the best known choice, and so "
+             "the only time. 0: once, and who started this starts it again after status 75. Default: 3 if the "
+             "command uses {try_directory}, so that it is safe; else 1."},
+#define OFTEN_NEEDED true
+#define OFTEN_ASKED true
+#define OFTEN_OPTIONAL false
+#define OFTEN_SPARING false
+#define FROM_NEEDED(least) (least)
+#define FROM_OPTIONAL(least) (least)
+#define FROM_SPARING(least) 1
+#define MINIMUM_ANY -INFINITY
+#define MINIMUM_ABOVE_0 0
+#define ROW(word, needed, sort, value, text, ...) \
+    {.name = (word), .often = OFTEN_##needed, .type = (sort), .placeholder = (value), \
+     .help = "With --job: " text ".", __VA_ARGS__},
+#define FLY_LIST(name, count, longest, option, text) \
+    ROW(option, NEEDED, CLI_TEXT, "LIST", text ". If no option defines the job, the one on record is used")
+#define FLY_TEXT(name, need, longest, option, unit, usual, text) \
+    ROW(option, need, CLI_TEXT, unit, text, .default_text = (usual))
+#define FLY_WHOLE(name, need, least, most, option, unit, usual, text) \
+    ROW(option, need, CLI_INTEGER, unit, text, .default_text = (usual), .minimum = FROM_##need(least), .maximum = (most))
+#define FLY_REAL(name, need, range, none, option, unit, usual, text) \
+    ROW(option, need, CLI_REAL, unit, text, .default_text = (usual), .minimum = MINIMUM_##range, .maximum = INFINITY, \
+        .above_minimum = SHAPE_##range == SHAPE_ABOVE_0, .infinite = SHAPE_##none == SHAPE_ENDLESS)
+#define FLY_FLAG(name, need, option, text) ROW(option, need, CLI_FLAG, NULL, text)
+#define FLY_UNASKED(...)
+#include <flyball/job_definition.def>
+    {.name = "metric", .type = CLI_CHOICE, .placeholder = "WAY", .choices = directions,
+     .default_text = "rises", .help = "With --job: which way the metric goes as training gets on."},
+    {.name = "recurrences-left", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 1000000000,
+     .help = "With --job: how many submissions there will be, with this one. Only what pays within them is "
+             "explored. It holds for those that come, until another number is given."},
+    {.name = "finish-by", .type = CLI_TEXT, .placeholder = "TIME",
+     .help = "With --job: nothing is explored that could miss this time: 07:30, or 2026-11-22T07:30. With --tune and "
+             "--carbon or --price: the training ends by then, in place of --max-slowdown."},
+    {.name = "learning-rate", .type = CLI_REAL, .placeholder = "RATE", .minimum = 0, .above_minimum = true,
+     .maximum = INFINITY,
+     .help = "With --job: the learning rate that suits the default batch size, for {learning_rate}."},
+    {.name = "scaling", .type = CLI_CHOICE, .placeholder = "RULE", .choices = scalings,
+     .default_text = "linear",
+     .help = "With --job: how the learning rate follows the batch size: linear suits SGD, square-root adaptive "
+             "optimisers."},
+    {.name = "seed", .type = CLI_INTEGER, .placeholder = "N", .minimum = 0, .maximum = UINT32_MAX,
+     .default_text = "1", .help = "With --job: {seed} is this plus the trial's number."},
+    {.name = "metric-regex", .type = CLI_TEXT, .placeholder = "REGEX",
+     .help = "With --job: lines of standard output or standard error that tell of an epoch: an extended regular "
+             "expression whose group is the metric, or whose two groups are epoch and metric. Lines of the stream "
+             "where it matches first count."},
+    {.name = "metric-name", .often = true, .type = CLI_TEXT, .placeholder = "NAME",
+     .help = "With --job: the metric that a Trainer of Hugging Face's or of Lightning's logs under this name, as in "
+             "eval_accuracy or val_acc; the start-up module for Python reports it."},
+    {.name = "oom-regex", .type = CLI_TEXT, .placeholder = "REGEX",
+     .help = "With --job: one more line of output or errors that says that the batch size does not fit, if the "
+             "program then fails. The words of PyTorch, JAX, TensorFlow, cuDNN and cuBLAS are known without."},
+    {.name = "oom-status", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 255,
+     .help = "With --job: the exit status that says so."},
+    {.name = "grace", .type = CLI_REAL, .placeholder = "SECONDS", .minimum = 0, .maximum = 86400,
+     .default_text = "30",
+     .help = "With --job: a try that has to end gets SIGTERM, and so much later SIGKILL, with all it started."},
+    {.name = "tries-directory", .type = CLI_TEXT, .placeholder = "PATH", .default_text = "flyball-tries",
+     .help = "With --job: where each try has a directory of its own, {try_directory}, for checkpoints. It is new for "
+             "each try, and the same for another attempt of a try, as after a requeue."},
+    {.name = "power-limits", .type = CLI_TEXT, .placeholder = "LIST",
+     .help = "With --job: power limits to try, in W, as in 400,300,200; if not given, all that the GPUs take in "
+             "steps of 25."},
+    {.name = "leave-limits", .type = CLI_FLAG, .help = "With --job: turn no power limit."}
+};
+/* clang-format on */
+const struct cli_options run_job_options = CLI_OPTIONS(rows);
 
-/* Those of them and of the tuning's options that define the job. */
-static const char *const defining[] = {"batch-sizes",
-                                       "default-batch-size",
-                                       "target-metric",
-                                       "metric",
-                                       "max-epochs",
-                                       "train-on",
-                                       "beta",
-                                       "policy",
-                                       "control-every",
-                                       "objective",
-                                       "eta",
-                                       "max-slowdown",
-                                       "target-hold",
-                                       "best-so-far",
-                                       "max-metric-loss",
-                                       "report-every-samples",
-                                       "report-every-steps",
-                                       "window",
-                                       "no-default"};
+/* Options that define the job, but for the last two, and others that have no meaning without --job. */
+static const char *const of_definition[] = {
+    "metric",
+#define FLY_LIST(name, count, longest, option, ...) option,
+#define FLY_TEXT(name, need, longest, option, ...) option,
+#define FLY_WHOLE(name, need, least, most, option, ...) option,
+#define FLY_REAL(name, need, range, none, option, ...) option,
+#define FLY_FLAG(name, need, option, ...) option,
+#define FLY_UNASKED(...)
+#include <flyball/job_definition.def>
+};
+enum { OF_DEFINITION = sizeof of_definition / sizeof of_definition[0], NOT_DEFINING = 2 };
+static const char *const others[] = {"tries",           "learning-rate", "scaling",      "seed",
+                                     "tries-directory", "metric-regex",  "metric-name",  "oom-regex",
+                                     "oom-status",      "grace",         "leave-limits", "recurrences-left"};
 
-static bool any_given(const struct cli_call *call, const char *const *names, size_t count)
+/* The first of these options that the command line has; NULL: none. */
+static const char *any_given(const struct cli_call *call, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (cli_source(call, names[i]) == CLI_OPTION)
-            return true;
+            return names[i];
     }
-    return false;
+    return NULL;
 }
 
 static int compile(const struct cli_call *call, const char *name, regex_t *out_regex, bool *out_has,
@@ -123,63 +164,48 @@ static int read_patterns(const struct cli_call *call, struct run_job *job, struc
     return code;
 }
 
-static int read_batch_sizes(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
+/* Takes the members of the definition that have an option of their own. */
+static int read_members(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
 {
-    struct fly_session_options *options = &job->options;
+    struct fly_job_definition *definition = &job->options.job;
     uint32_t *sizes = NULL;
     int code = number_list_option(call, "batch-sizes", 1, JOB_BATCHES_MAX, &job->arena, &sizes,
-                                  &options->batch_count, out_error);
+                                  &definition->batch_count, out_error);
 
     if (code < 0)
         return code;
-    if (sizes != NULL)
-        options->batch_sizes = sizes;
-    if (cli_set(call, "default-batch-size"))
-        options->default_batch_size = (uint32_t)cli_integer(call, "default-batch-size");
-    if (sizes == NULL && cli_set(call, "default-batch-size")) {
-        options->batch_sizes = &options->default_batch_size;
-        options->batch_count = 1;
-    }
-    if (options->batch_count == 0 || !cli_set(call, "default-batch-size") || !cli_set(call, "max-epochs"))
-        return cli_usage(call, out_error,
-                         "a job is defined by --batch-sizes, --default-batch-size and --max-epochs");
+    definition->batch_sizes = sizes;
+#define TAKE(member, option, get) \
+    if (cli_set(call, option))    \
+        definition->member = get(call, option);
+#define FLY_TEXT(member, need, longest, option, ...) TAKE(member, option, cli_text)
+#define FLY_WHOLE(member, need, least, most, option, ...) TAKE(member, option, (uint32_t)cli_integer)
+#define FLY_REAL(member, need, range, none, option, ...) TAKE(member, option, cli_real)
+#define FLY_FLAG(member, need, option, ...) TAKE(member, option, cli_flag)
+#define FLY_UNASKED(...)
+#include <flyball/job_definition.def>
+    if (cli_set(call, "target-metric"))
+        definition->target = cli_choice(call, "metric") == 0 ? FLY_TARGET_AT_LEAST : FLY_TARGET_AT_MOST;
     return 0;
 }
 
+/* Takes the rest of a definition on the command line. */
 static int read_definition(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
 {
-    struct fly_session_options *options = &job->options;
-    int code = read_batch_sizes(call, job, out_error);
+    struct fly_job_definition *definition = &job->options.job;
 
-    if (code < 0)
-        return code;
-    options->objective =
-        (struct fly_objective){.kind = run_tune_objective(call), .eta = cli_real(call, "eta")};
-    if (options->objective.kind != FLY_OBJECTIVE_COST)
-        options->objective.eta = cli_given(call, "objective") ? 0.0 : NAN; /* named, or not (job.h) */
-    code = slowdown_option_read(call, &options->objective.max_slowdown, out_error);
-    if (code < 0)
-        return code;
-    if (cli_set(call, "target-metric")) {
-        options->target = cli_choice(call, "metric") == 0 ? FLY_TARGET_AT_LEAST : FLY_TARGET_AT_MOST;
-        options->target_metric = cli_real(call, "target-metric");
+    if (definition->batch_count == 0 && definition->default_batch_size > 0) {
+        definition->batch_sizes = &definition->default_batch_size;
+        definition->batch_count = 1;
     }
-    if (cli_set(call, "target-hold"))
-        options->target_hold = (uint32_t)cli_integer(call, "target-hold");
-    if (cli_set(call, "report-every-samples"))
-        options->report_every_samples = (uint32_t)cli_integer(call, "report-every-samples");
-    if (cli_set(call, "report-every-steps"))
-        options->report_every_steps = (uint32_t)cli_integer(call, "report-every-steps");
-    options->best_so_far = cli_flag(call, "best-so-far");
-    if (cli_set(call, "max-metric-loss"))
-        options->max_metric_loss = cli_real(call, "max-metric-loss");
-    options->window = (uint32_t)cli_integer(call, "window");
-    options->no_default = cli_flag(call, "no-default");
-    options->max_epochs = (uint32_t)cli_integer(call, "max-epochs");
-    options->trains_on = cli_flag(call, "train-on");
-    options->beta = cli_real(call, "beta");
-    options->control_every = (uint32_t)cli_integer(call, "control-every");
-    return 0;
+    if (definition->batch_count == 0 || definition->default_batch_size == 0 || definition->max_epochs == 0)
+        return cli_usage(call, out_error,
+                         "a job is defined by --batch-sizes, --default-batch-size and --max-epochs");
+    definition->objective =
+        (struct fly_objective){.kind = run_tune_objective(call), .eta = cli_real(call, "eta")};
+    if (definition->objective.kind != FLY_OBJECTIVE_COST)
+        definition->objective.eta = cli_given(call, "objective") ? 0.0 : NAN; /* named, or not (job.h) */
+    return slowdown_option_read(call, &definition->objective.max_slowdown, out_error);
 }
 
 /* Reads the user's own policy, from the command line or the variable. */
@@ -201,16 +227,18 @@ static int read_policy(const struct cli_call *call, struct run_job *job, struct 
 /* The path of a plug-in says where its code is; it does not define the job. */
 static bool defines(const struct cli_call *call)
 {
-    for (size_t i = 0; i < sizeof defining / sizeof defining[0]; i++) {
-        if (cli_source(call, defining[i]) == CLI_OPTION &&
-            !(strcmp(defining[i], "policy") == 0 && policy_plugins_is_path(cli_text(call, "policy"))))
+    static const char *const tuning[] = {"objective", "eta", "max-slowdown"};
+
+    for (size_t i = 0; i < OF_DEFINITION - NOT_DEFINING; i++) {
+        if (cli_source(call, of_definition[i]) == CLI_OPTION &&
+            !(strcmp(of_definition[i], "policy") == 0 && policy_plugins_is_path(cli_text(call, "policy"))))
             return true;
     }
-    return false;
+    return any_given(call, tuning, sizeof tuning / sizeof tuning[0]) != NULL;
 }
 
 /* A job on record that counts grams or money names its grid. */
-static void take_grid(struct run_job *job, const struct job_definition *definition)
+static void take_grid(struct run_job *job, const struct fly_job_definition *definition)
 {
     bool has_grid = definition->grid != NULL && definition->grid[0] != '\0';
 
@@ -225,50 +253,36 @@ static void take_grid(struct run_job *job, const struct job_definition *definiti
 /* Reads the definition on record, if the command line has none. */
 static int look_up(const struct cli_call *call, struct run_job *job, struct fly_error *out_error)
 {
-    static const enum fly_target targets[] = {FLY_TARGET_NONE, FLY_TARGET_AT_LEAST, FLY_TARGET_AT_MOST};
     static const struct job_options to_read = {.existing = true};
     struct fly_session_options *options = &job->options;
+    const struct fly_job_definition asked = options->job;
     struct job_shown shown = {0};
     const char *policy;
     struct jobs jobs;
     int code = jobs_open(options->store, &to_read, &jobs, out_error);
 
     if (code == 0) {
-        code = jobs.backend->show(jobs.self, options->job_name, &job->arena, &shown, out_error);
+        code = jobs.backend->show(jobs.self, asked.name, &job->arena, &shown, out_error);
         jobs_close(&jobs);
     }
     if (code == FLY_ENOTFOUND)
         return error_set(out_error, FLY_ENOTFOUND,
                          "there is no job '%s' yet; define it with --batch-sizes, --default-batch-size and "
                          "--max-epochs",
-                         options->job_name);
+                         asked.name);
     if (code < 0)
         return code;
-    options->batch_sizes = shown.definition.batch_sizes;
-    options->batch_count = shown.definition.batch_count;
-    options->default_batch_size = shown.definition.default_batch_size;
-    options->objective = shown.definition.objective;
-    options->beta = shown.definition.beta;
-    options->target = targets[shown.definition.target];
-    options->target_metric = shown.definition.target_metric;
-    options->trains_on = shown.definition.trains_on;
-    options->target_hold = shown.definition.target_hold;
-    options->best_so_far = shown.definition.best_so_far;
-    options->report_every_samples = shown.definition.report_every_samples;
-    options->report_every_steps = shown.definition.report_every_steps;
-    if (!isnan(shown.definition.max_metric_loss))
-        options->max_metric_loss = shown.definition.max_metric_loss;
-    options->window = shown.definition.window;
-    options->no_default = shown.definition.no_default;
-    options->max_epochs = shown.definition.max_epochs;
-    options->control_every = shown.definition.control_every;
     policy = job_shown_policy(&shown);
-    if (cli_source(call, "policy") == CLI_OPTION && policy != NULL && strcmp(options->policy, policy) != 0)
+    if (cli_source(call, "policy") == CLI_OPTION && policy != NULL && strcmp(asked.policy, policy) != 0)
         return error_set(out_error, FLY_EUSAGE,
-                         "job '%s' has the policy '%s' on record, and the plug-in is '%s'", options->job_name,
-                         policy, options->policy);
-    options->policy = policy;
-    options->seed = shown.definition.seed;
+                         "job '%s' has the policy '%s' on record, and the plug-in is '%s'", asked.name,
+                         policy, asked.policy);
+    options->job = shown.definition;
+    options->job.name = asked.name;
+    options->job.policy = policy;
+    options->job.policy_sha256 = NULL;
+    options->job.like = asked.like;
+    options->job.revision = asked.revision;
     take_grid(job, &shown.definition);
     return 0;
 }
@@ -298,12 +312,13 @@ static int read_finish(const struct cli_call *call, struct run_job *job, struct 
 
 static int refuse_alone(const struct cli_call *call, struct fly_error *out_error)
 {
-    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
-        if (cli_source(call, own[i]) == CLI_OPTION)
-            return cli_usage(call, out_error, "--%s is about --job without --tune, which is not given",
-                             own[i]);
-    }
-    return 0;
+    const char *given = any_given(call, of_definition, OF_DEFINITION);
+
+    if (given == NULL)
+        given = any_given(call, others, sizeof others / sizeof others[0]);
+    return given == NULL
+               ? 0
+               : cli_usage(call, out_error, "--%s is about --job without --tune, which is not given", given);
 }
 
 int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fly_error *out_error)
@@ -321,8 +336,6 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
         .job_name = cli_text(call, "job"),
         .store = cli_text(call, "store"),
         .tries_directory = cli_text(call, "tries-directory"),
-        .like = cli_text(call, "like"),
-        .revision = cli_text(call, "revision"),
         .leave_limits = cli_flag(call, "leave-limits"),
         .profile_steps = cli_set(call, "profile-steps") ? (uint32_t)cli_integer(call, "profile-steps") : 0,
         .energy_tolerance = cli_real(call, "energy-tolerance"),
@@ -348,6 +361,8 @@ int run_job_read(const struct cli_call *call, struct run_job *out_job, struct fl
     if (code == 0)
         code = read_patterns(call, job, out_error);
     if (code == 0)
+        code = read_members(call, job, out_error);
+    if (code == 0)
         code = read_policy(call, job, out_error);
     if (code == 0)
         code = defines(call) ? read_definition(call, job, out_error) : look_up(call, job, out_error);
@@ -364,7 +379,7 @@ int run_job_plain_words(const struct cli_call *call, char *const *words, char **
         *out_words = run_job_words(&job, words);
         return *out_words != NULL ? 0 : error_no_memory(out_error);
     }
-    if (!any_given(call, defining, sizeof defining / sizeof defining[0]))
+    if (!defines(call))
         return cli_usage(
             call, out_error,
             "with FLYBALL_DISABLE=1 the log is not read, so --default-batch-size has to be given");

@@ -62,7 +62,7 @@ static const char *value_of(const struct run_job *job, enum run_variable variabl
         snprintf(text, VALUE_MAX, "%" PRIu32, (uint32_t)(job->seed + proposal->trial));
         return text;
     case RUN_VARIABLE_MAX_EPOCHS:
-        snprintf(text, VALUE_MAX, "%" PRIu32, session->definition.max_epochs);
+        snprintf(text, VALUE_MAX, "%" PRIu32, session->options.job.max_epochs);
         return text;
     case RUN_VARIABLE_METRIC_NAME:
         return job->metric_name != NULL ? job->metric_name : "";

@@ -93,63 +93,41 @@ struct run_tune {
     struct fly_carbon_report carbon_report; /* size 0: there is none */
 };
 
-/* Rows of the option table. */
-extern const char *const run_tune_objectives[];
+extern const struct cli_options run_tune_options;
 enum fly_objective_kind run_tune_objective(const struct cli_call *call);
 const char *run_tune_objective_name(enum fly_objective_kind kind);
-extern const char *const run_tune_knobs[];
 extern const char *const run_tune_profile_knobs[]; /* of `flyball profile` */
-/* clang-format off */
-#define RUN_TUNE_OPTIONS \
-    {.name = "tune", .often = true, .type = CLI_FLAG, \
-     .help = "Find the best power limit while the program runs and reports its steps, keep it, and put back " \
-             "at the end what stood before."}, \
-    {.name = "knob", .type = CLI_CHOICE, .placeholder = "KNOB", .choices = run_tune_knobs, \
-     .default_text = "auto", .help = "With --tune: what is turned: the power limit, a ceiling on the GPU clock, " \
-             "both, the workload power profile, or the limit and the clock where the limit may not be set."}, \
-    {.name = "objective", .often = true, .type = CLI_CHOICE, .placeholder = "WHAT", .choices = run_tune_objectives, \
-     .default_text = "energy", .help = "With --tune or --job: what is made small; carbon and money are those of --carbon and --price."}, \
-    {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, .default_text = "0.5", \
-     .help = "With --tune or --job: weight of energy against time in the score that --objective cost makes small, from 0 (time) to 1 (energy). It asks for that objective."}, \
-    {.name = "max-slowdown", .often = true, .type = CLI_TEXT, .placeholder = "BOUND", \
-     .help = "With --tune: a step takes at most so much more time than at the highest limit: 3% or 1.03x. " \
-             "With --job: training does, against the default. none: no bound. Default: 5%, for time and cost none; " \
-             "a job keeps its own."}, \
-    {.name = "profile-steps", .type = CLI_INTEGER, .placeholder = "N", .minimum = 2, .maximum = 100000, \
-     .help = "With --tune or --job: steps to measure under each limit, at least. If not given, --tune measures as " \
-             "many as the choice needs, and --job, --carbon and --price 40."}, \
-    RUN_TUNE_OPTION_TOLERANCE("With --tune or --job: "), \
-    {.name = "profile-directory", .type = CLI_TEXT, .placeholder = "DIR", \
-     .help = "With --tune: reuse the profile of the same GPUs, driver, --job and --batch-size in this directory, " \
-             "and save it there."}, \
-    {.name = "profile", .type = CLI_TEXT, .placeholder = "FILE", \
-     .help = "With --tune: reuse this profile, as 'flyball profile --output' writes it; what does not fit is " \
-             "measured."}, \
-    {.name = "give-back", .type = CLI_REAL, .placeholder = "SECONDS", .minimum = 0, .maximum = 1e9, \
-     .help = "With --tune: put back what stood before when no step has come for so long, until the next one; 0: " \
-             "never. If not given, 30, or 20 steps where these take longer."}, \
-    RUN_TUNE_OPTION_NO_HOOK("With --tune or --job: "), \
-    RUN_TUNE_OPTION_BATCH_SIZE("With --tune: ")
 
 /* Whether steps are looked for in the program. */
-#define RUN_TUNE_OPTION_NO_HOOK(before) \
-    {.name = "no-hook", .type = CLI_FLAG, \
-     .help = before "leave PYTHONPATH alone: only lines that the program writes are its steps. Otherwise a start-up " \
-             "module finds the steps of a PyTorch program by itself."}
+#define RUN_TUNE_OPTION_NO_HOOK(before)                                                             \
+    {                                                                                               \
+        .name = "no-hook", .type = CLI_FLAG,                                                        \
+        .help = before "leave PYTHONPATH alone: only lines that the program writes are its steps. " \
+                       "Otherwise a start-up "                                                      \
+                       "module finds the steps of a PyTorch program by itself."                     \
+    }
 
 /* The least length of a window. */
-#define RUN_TUNE_OPTION_TOLERANCE(before) \
-    {.name = "energy-tolerance", .type = CLI_REAL, .placeholder = "SHARE", .minimum = 0, .above_minimum = true, \
-     .maximum = 1, .default_text = "0.04", \
-     .help = before "measure on, for ten seconds at most, while the energy may be off by more than this share " \
-             "of it; larger is shorter and coarser."}
+#define RUN_TUNE_OPTION_TOLERANCE(before)                                                               \
+    {                                                                                                   \
+        .name = "energy-tolerance", .type = CLI_REAL, .placeholder = "SHARE", .minimum = 0,             \
+        .above_minimum = true, .maximum = 1, .default_text = "0.04",                                    \
+        .help = before                                                                                  \
+            "measure on, for ten seconds at most, while the energy may be off by more than this share " \
+            "of it; larger is shorter and coarser."                                                     \
+    }
 
 /* What a saved profile belongs to, besides the GPUs; the --job of `flyball run` means more than this. */
-#define RUN_TUNE_OPTION_JOB(before) \
-    {.name = "job", .type = CLI_TEXT, .placeholder = "NAME", .help = before "name of the job in saved profiles."}
-#define RUN_TUNE_OPTION_BATCH_SIZE(before) \
-    {.name = "batch-size", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, .maximum = 4294967295.0, \
-     .help = before "its batch size in saved profiles."}
+#define RUN_TUNE_OPTION_JOB(before)                             \
+    {                                                           \
+        .name = "job", .type = CLI_TEXT, .placeholder = "NAME", \
+        .help = before "name of the job in saved profiles."     \
+    }
+#define RUN_TUNE_OPTION_BATCH_SIZE(before)                                           \
+    {                                                                                \
+        .name = "batch-size", .type = CLI_INTEGER, .placeholder = "N", .minimum = 1, \
+        .maximum = 4294967295.0, .help = before "its batch size in saved profiles."  \
+    }
 /* clang-format on */
 
 /* Reads the call's options. FLY_EUSAGE for an invalid bound, and for options of --tune without it. */

@@ -7,14 +7,13 @@
 #include "cli/options/small_options.h"
 #include "cli/run/run_tune.h"
 
-const char *const run_tune_objectives[] = {"energy", "time", "cost", "carbon", "money", NULL};
+static const char *const objectives[] = {"energy", "time", "cost", "carbon", "money", NULL};
 static const enum fly_objective_kind objective_kinds[] = {
     FLY_OBJECTIVE_ENERGY, FLY_OBJECTIVE_TIME, FLY_OBJECTIVE_COST, FLY_OBJECTIVE_CARBON, FLY_OBJECTIVE_MONEY};
 enum { OBJECTIVES = sizeof objective_kinds / sizeof objective_kinds[0] };
-_Static_assert(sizeof run_tune_objectives / sizeof run_tune_objectives[0] == OBJECTIVES + 1,
-               "a kind for each");
+_Static_assert(sizeof objectives / sizeof objectives[0] == OBJECTIVES + 1, "a kind for each");
 
-const char *const run_tune_knobs[] = {
+static const char *const knobs[] = {
     [FLY_TUNER_POWER_LIMIT] = "power", [FLY_TUNER_CLOCK] = "clock",     [FLY_TUNER_BOTH] = "both",
     [FLY_TUNER_AUTO] = "auto",         [FLY_TUNER_PROFILE] = "profile", NULL};
 
@@ -24,6 +23,41 @@ const char *const run_tune_profile_knobs[] = {[FLY_TUNER_POWER_LIMIT] = "power",
                                               [FLY_TUNER_BOTH] = "both",
                                               [FLY_TUNER_AUTO] = "auto",
                                               NULL};
+
+/* clang-format off */
+static const struct cli_option rows[] = {
+    {.name = "tune", .often = true, .type = CLI_FLAG,
+     .help = "Find the best power limit while the program runs and reports its steps, keep it, and put back "
+             "at the end what stood before."},
+    {.name = "knob", .type = CLI_CHOICE, .placeholder = "KNOB", .choices = knobs,
+     .default_text = "auto", .help = "With --tune: what is turned: the power limit, a ceiling on the GPU clock, "
+             "both, the workload power profile, or the limit and the clock where the limit may not be set."},
+    {.name = "objective", .often = true, .type = CLI_CHOICE, .placeholder = "WHAT", .choices = objectives,
+     .default_text = "energy", .help = "With --tune or --job: what is made small; carbon and money are those of --carbon and --price."},
+    {.name = "eta", .type = CLI_REAL, .placeholder = "WEIGHT", .minimum = 0, .maximum = 1, .default_text = "0.5",
+     .help = "With --tune or --job: weight of energy against time in the score that --objective cost makes small, from 0 (time) to 1 (energy). It asks for that objective."},
+    {.name = "max-slowdown", .often = true, .type = CLI_TEXT, .placeholder = "BOUND",
+     .help = "With --tune: a step takes at most so much more time than at the highest limit: 3% or 1.03x. "
+             "With --job: training does, against the default. none: no bound. Default: 5%, for time and cost none; "
+             "a job keeps its own."},
+    {.name = "profile-steps", .type = CLI_INTEGER, .placeholder = "N", .minimum = 2, .maximum = 100000,
+     .help = "With --tune or --job: steps to measure under each limit, at least. If not given, --tune measures as "
+             "many as the choice needs, and --job, --carbon and --price 40."},
+    RUN_TUNE_OPTION_TOLERANCE("With --tune or --job: "),
+    {.name = "profile-directory", .type = CLI_TEXT, .placeholder = "DIR",
+     .help = "With --tune: reuse the profile of the same GPUs, driver, --job and --batch-size in this directory, "
+             "and save it there."},
+    {.name = "profile", .type = CLI_TEXT, .placeholder = "FILE",
+     .help = "With --tune: reuse this profile, as 'flyball profile --output' writes it; what does not fit is "
+             "measured."},
+    {.name = "give-back", .type = CLI_REAL, .placeholder = "SECONDS", .minimum = 0, .maximum = 1e9,
+     .help = "With --tune: put back what stood before when no step has come for so long, until the next one; 0: "
+             "never. If not given, 30, or 20 steps where these take longer."},
+    RUN_TUNE_OPTION_NO_HOOK("With --tune or --job: "),
+    RUN_TUNE_OPTION_BATCH_SIZE("With --tune: ")
+};
+/* clang-format on */
+const struct cli_options run_tune_options = CLI_OPTIONS(rows);
 
 enum fly_objective_kind run_tune_objective(const struct cli_call *call)
 {
@@ -36,7 +70,7 @@ const char *run_tune_objective_name(enum fly_objective_kind kind)
 {
     for (int i = 0; i < OBJECTIVES; i++) {
         if (objective_kinds[i] == kind)
-            return run_tune_objectives[i];
+            return objectives[i];
     }
     return "unknown";
 }

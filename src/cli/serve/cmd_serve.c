@@ -33,7 +33,6 @@ static const struct cli_option options[] = {
      .key = "serve.listen", .sensitive = true,
      .help = "Addresses to listen at: 127.0.0.1:PORT, [::1]:PORT, unix:PATH; with http:// or https:// in front they mean "
              "the same; port 0 is one that is free."},
-    OPTION_STORE,
     {.name = "compat-zeus", .type = CLI_FLAG, .key = "serve.compat_zeus", .sensitive = true,
      .help = "Answer as the public batch-size server too, at the root, so that its clients work unchanged; with "
              "--tokens their server_url ends with /token/TOKEN."},
@@ -275,6 +274,7 @@ const struct cli_command cmd_serve = {
          "PostgreSQL database."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&store_options},
     .exit_status =
         "69 when the address is taken, or when something was still under way at the end of --grace.",
     .examples =

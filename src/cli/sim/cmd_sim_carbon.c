@@ -393,7 +393,6 @@ static const enum grid_scope scopes[] = {GRID_DIRECT, GRID_LIFE_CYCLE};
 static const char *const constant_names[] = {"scaled", "original", NULL};
 
 static const struct cli_option options[] = {
-    CARBON_OPTION_PROFILE,
     {.name = "intensity",
      .type = CLI_TEXT,
      .placeholder = "SOURCE",
@@ -419,7 +418,6 @@ static const struct cli_option options[] = {
      .placeholder = "TIME",
      .default_text = "96h",
      .help = "Length of the job at the fastest limit, as 96h, 4d or 90min."},
-    CARBON_OPTIONS_BOUND,
     {.name = "policy",
      .type = CLI_LIST,
      .placeholder = "NAME",
@@ -433,7 +431,6 @@ static const struct cli_option options[] = {
          "How far ahead the published forecasts of the record were known, as 24h, or 'all'. If not given, "
          "only that of the current period counts, since a record does not say when it was published; of a "
          "record without actual values all do."},
-    CARBON_OPTION_PAUSE,
     {.name = "starts",
      .type = CLI_INTEGER,
      .placeholder = "N",
@@ -709,6 +706,7 @@ const struct cli_command cmd_sim_carbon = {
          "value."},
     .options = options,
     .option_count = sizeof options / sizeof options[0],
+    .shared = {&carbon_profile_option, &carbon_bound_options, &carbon_pause_option},
     .examples =
         {{"flyball sim carbon --profile traces:zeus_nsdi23,v100,imagenet,256 --intensity us_ciso_2022.csv",
           "compare the policies at 3 % more time"},

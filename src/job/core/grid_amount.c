@@ -6,7 +6,7 @@
 
 static const double j_per_kwh = 3.6e6;
 
-bool job_counts_money(const struct job_definition *definition)
+bool job_counts_money(const struct fly_job_definition *definition)
 {
     return definition->objective.kind == FLY_OBJECTIVE_MONEY;
 }
@@ -16,7 +16,8 @@ double job_grid_amount(double energy_j, double reference_per_kwh)
     return reference_per_kwh > 0.0 ? energy_j / j_per_kwh * reference_per_kwh : NAN;
 }
 
-char *job_grid_amount_text(const struct job_definition *definition, double amount, char text[GRID_AMOUNT_MAX])
+char *job_grid_amount_text(const struct fly_job_definition *definition, double amount,
+                           char text[GRID_AMOUNT_MAX])
 {
     if (job_counts_money(definition))
         snprintf(text, GRID_AMOUNT_MAX, "%.4g in money", amount);
@@ -27,7 +28,7 @@ char *job_grid_amount_text(const struct job_definition *definition, double amoun
     return text;
 }
 
-char *job_grid_reference_text(const struct job_definition *definition, double reference_per_kwh,
+char *job_grid_reference_text(const struct fly_job_definition *definition, double reference_per_kwh,
                               char text[GRID_AMOUNT_MAX])
 {
     snprintf(text, GRID_AMOUNT_MAX, "%.4g %s", reference_per_kwh,

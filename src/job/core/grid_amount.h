@@ -12,16 +12,16 @@
  */
 
 /* Whether the job's grid has prices; otherwise it has intensities. */
-bool job_counts_money(const struct job_definition *definition);
+bool job_counts_money(const struct fly_job_definition *definition);
 
 /* Grams or money; NAN when either argument is not known. */
 double job_grid_amount(double energy_j, double reference_per_kwh);
 
 /* "0.4503 g of CO2" or "0.0012 in money", and "230 g/kWh" or "0.3 in money per kWh". */
 enum { GRID_AMOUNT_MAX = 64 };
-char *job_grid_amount_text(const struct job_definition *definition, double amount,
+char *job_grid_amount_text(const struct fly_job_definition *definition, double amount,
                            char text[GRID_AMOUNT_MAX]);
-char *job_grid_reference_text(const struct job_definition *definition, double reference_per_kwh,
+char *job_grid_reference_text(const struct fly_job_definition *definition, double reference_per_kwh,
                               char text[GRID_AMOUNT_MAX]);
 
 #endif

@@ -6,11 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <flyball/objective.h>
+#include <flyball/job_definition.h>
 #include <flyball/power_profile.h>
 
 #include "base/error.h"
-#include "base/math/generator.h"
 #include "model/job_spec.h"
 #include "policy/batch_policy.h"
 #include "policy/event.h"
@@ -36,6 +35,7 @@ enum {
     JOB_GRID_MAX = 255,
     JOB_GPUS_MAX = 4096, /* bytes of a list of GPUs, with the final NUL */
     JOB_EPOCHS_MAX = 1000000,
+    JOB_EXPLORATIONS_MAX = 1000,
     JOB_HARDWARE_MAX = 64,       /* kinds that one job learns about */
     JOB_SILENCE_MIN_S = 600,     /* no trial expires sooner than this after its last sign of life */
     JOB_SILENCE_MAX_S = 86400,   /* a trial without heartbeats expires no sooner before its first epoch */
@@ -47,12 +47,6 @@ enum {
 
 /* ---- what a job is ---- */
 
-enum job_target {
-    JOB_NO_TARGET, /* a fixed number of epochs: only the power limit is tuned */
-    JOB_AT_LEAST,  /* reached with a metric of target_metric or more */
-    JOB_AT_MOST,
-};
-
 /*
  * Objectives carbon and money. Each trial's end has the reference of its time, by which its grams or its
  * money are counted. Trials are compared by their energy at one and the same reference, that of the log.
@@ -62,72 +56,11 @@ enum job_target {
  */
 
 /*
- * A job's definition. It is registered once and never changed. Registering it again with the same fields
- * succeeds; with others FLY_ECONFLICT names those that differ.
- *
- * A definition that names no policy asks for `auto`: whoever keeps the log decides which policy that is
- * (policy_choice.h) when the job is registered, and writes its name and version down. Later registrations
- * that name none take the policy on record. So it is with an objective: energy with an eta of NAN is not
- * named, nor is a max_slowdown of NAN, while INFINITY is no bound.
+ * Registering a job (<flyball/job_definition.h>) again with the same fields succeeds; with others
+ * FLY_ECONFLICT names those that differ. `like` and `revision` are not compared and not on record with the
+ * definition: what is brought from elsewhere is an event of its own (job_record.h). On record a policy is
+ * always named, with its version if nobody had named it, and all of the objective (definition_objective).
  */
-
-struct job_definition {
-    const char *name;
-    const uint32_t *batch_sizes; /* global, ascending, 1 .. JOB_BATCHES_MAX of them */
-    size_t batch_count;
-    uint32_t default_batch_size;    /* one of them */
-    struct fly_objective objective; /* as far as it is named; on record all of it (definition_objective) */
-    /*
-     * Which grid's intensities (g/kWh) or, with the objective money, prices per kWh apply: PROVIDER:PLACE or
-     * a file, as `flyball carbon` takes it. Needed for carbon and money; NULL or "": none.
-     */
-    const char *grid;
-    double beta; /* a try is stopped at this multiple of the least cost; > 0, INFINITY for never */
-    enum job_target target;
-    double target_metric;   /* with a target */
-    bool trains_on;         /* train on after the target is reached; the energy up to the target decides */
-    uint32_t max_epochs;    /* 1 .. JOB_EPOCHS_MAX */
-    uint32_t control_every; /* every so many recurrences one runs the default at the highest limit; 0: none */
-    const char *policy;     /* a name in batch_policies, or of a plug-in (policy_choice.h); NULL, "" or
-                               "auto": not named, and so never on record */
-    bool policy_by_auto;    /* on record: nobody had named the policy */
-    uint32_t auto_policy_version; /* which version of it was decided on; with policy_by_auto */
-    const char *policy_sha256; /* of a plug-in's file when it was registered; NULL or "": none, or not told */
-    uint32_t seed;
-    uint32_t window;          /* how many observations of a batch size count, newest first; 0: all */
-    bool one_at_a_time;       /* recurrences never overlap: the policy may rely on it */
-    enum generator generator; /* GENERATOR_PHILOX unless you repeat a published run */
-    /* For the policy `zeus-server` alone. */
-    uint32_t pruning_rounds;
-    uint32_t explorations; /* of each batch size before it is sampled */
-    double prior_mean;
-    double prior_precision;
-    /*
-     * What the job learns from beside itself. These two are not on record with the definition, and not
-     * compared: what is brought from elsewhere is an event of its own (job_record.h).
-     */
-    const char *like;     /* a job whose past is brought when this one is registered; NULL or "": none */
-    const char *revision; /* of script, data and hyper-parameters: with another one than on record learning
-                             begins anew, and the past is brought; NULL or "": as on record */
-    const char *client;   /* what else its client states, compared like the rest; NULL or "": nothing */
-    /* Noisy metrics (target_progress.h): */
-    /*
-     * A report is due each time so many samples were trained, at every batch size, and those reports are what
-     * this calls epochs; 0: the program's own epochs, which have the same samples at every batch size.
-     */
-    uint32_t report_every_samples;
-    uint32_t report_every_steps; /* with the former: the program evaluates after so many steps, which count
-                                    where it tells none; 0: not so */
-    uint32_t target_hold;        /* the target must hold for so many reports in a row; 0: 1 */
-    bool best_so_far;            /* the metric that counts is the best one reported so far */
-    /*
-     * With trains_on: a batch size whose final metric is worse than the default's by more than this, told at
-     * 95 %, is left (final_metrics_worse); > 0, NAN: none is.
-     */
-    double max_metric_loss;
-    /* The default batch size is only where the search begins: no bound, control or saving refers to it. */
-    bool no_default;
-};
 
 struct job_registered {
     bool known; /* it was registered before, with the same definition */
@@ -408,12 +341,12 @@ struct job_guard {
 
 /* The current state of a job. */
 struct job_shown {
-    struct job_definition definition; /* as registered */
-    struct fly_objective objective;   /* the one that holds now */
-    const char *policy;               /* that holds now; NULL or "": not told, so the definition's */
-    uint32_t control_every;           /* that holds now */
-    uint32_t pin_batch_size;          /* 0: none */
-    double pin_limit_w;               /* NAN: the profile's best */
+    struct fly_job_definition definition; /* as registered */
+    struct fly_objective objective;       /* the one that holds now */
+    const char *policy;                   /* that holds now; NULL or "": not told, so the definition's */
+    uint32_t control_every;               /* that holds now */
+    uint32_t pin_batch_size;              /* 0: none */
+    double pin_limit_w;                   /* NAN: the profile's best */
     uint64_t trials, recurrences, running, events;
     uint64_t recurrences_left;      /* that were announced and have not begun; 0: not known */
     const char *revision;           /* that holds now; NULL or "": none was told */

@@ -89,8 +89,8 @@ struct job_backend {
     void (*close)(void *self);
 
     /* Writes the definition, or compares it with the one on record. */
-    int (*define)(void *self, const struct job_definition *definition, struct job_registered *out_registered,
-                  struct fly_error *out_error);
+    int (*define)(void *self, const struct fly_job_definition *definition,
+                  struct job_registered *out_registered, struct fly_error *out_error);
 
     int (*set)(void *self, const struct job_setting *setting, struct fly_error *out_error);
 

@@ -25,7 +25,7 @@ const char *const job_reason_words[REASON_COUNT] = {
     [REASON_GUARD] = "guard",         [REASON_GUARD_DOUBT] = "guard_doubt",
 };
 const char *const job_target_words[JOB_TARGETS] = {
-    [JOB_NO_TARGET] = "none", [JOB_AT_LEAST] = "at_least", [JOB_AT_MOST] = "at_most"};
+    [FLY_TARGET_NONE] = "none", [FLY_TARGET_AT_LEAST] = "at_least", [FLY_TARGET_AT_MOST] = "at_most"};
 const char *const job_generator_words[JOB_GENERATORS] = {
     [GENERATOR_PHILOX] = "philox", [GENERATOR_NUMPY] = "numpy"};
 const char *const job_objective_words[JOB_OBJECTIVES] = {

@@ -119,7 +119,7 @@ int policy_plugins_add(const char *path, struct policy_plugins *out_plugins, con
 
 enum { POLICIES_MAX = 16, LIST_MAX = 128 };
 
-const struct batch_policy *job_policy_auto(const struct job_definition *definition)
+const struct batch_policy *job_policy_auto(const struct fly_job_definition *definition)
 {
     return definition->batch_count <= LAW_BATCHES_MAX ? &batch_policy_bayes : &batch_policy_zeus;
 }
@@ -133,7 +133,7 @@ const struct batch_policy *job_policy_find(const char *name, const struct batch_
     return batch_policy_find(name);
 }
 
-int job_policy_takes(const struct batch_policy *policy, const struct job_definition *definition,
+int job_policy_takes(const struct batch_policy *policy, const struct fly_job_definition *definition,
                      struct fly_error *out_error)
 {
     if (policy != &batch_policy_bayes || definition->batch_count <= LAW_BATCHES_MAX)
@@ -145,7 +145,7 @@ int job_policy_takes(const struct batch_policy *policy, const struct job_definit
         definition->name, LAW_BATCHES_MAX, definition->batch_count);
 }
 
-int job_policy_heeds(const struct batch_policy *policy, const struct job_definition *definition,
+int job_policy_heeds(const struct batch_policy *policy, const struct fly_job_definition *definition,
                      struct fly_error *out_error)
 {
     bool likes = definition->like != NULL && definition->like[0] != '\0';

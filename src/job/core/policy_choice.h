@@ -15,20 +15,20 @@
 /*
  * The policy of a new job that names none: `bayes`, or `zeus` for more batch sizes than `bayes` takes.
  */
-const struct batch_policy *job_policy_auto(const struct job_definition *definition);
+const struct batch_policy *job_policy_auto(const struct fly_job_definition *definition);
 
 /* The policy of that name among the built-in ones and `plugins` (NULL, or ended by NULL); NULL: none. */
 const struct batch_policy *job_policy_find(const char *name, const struct batch_policy *const *plugins);
 
 /* Returns FLY_EUSAGE if the policy does not take as many batch sizes as the job has. */
-int job_policy_takes(const struct batch_policy *policy, const struct job_definition *definition,
+int job_policy_takes(const struct batch_policy *policy, const struct fly_job_definition *definition,
                      struct fly_error *out_error);
 
 /*
  * Returns FLY_EUSAGE if a new job has a window or is to learn from another job, and its policy heeds that
  * not.
  */
-int job_policy_heeds(const struct batch_policy *policy, const struct job_definition *definition,
+int job_policy_heeds(const struct batch_policy *policy, const struct fly_job_definition *definition,
                      struct fly_error *out_error);
 
 /*

@@ -101,89 +101,12 @@
 
 enum {
     SHORT = JOB_TEXT_MAX - 1,
-    EXPLORATIONS_MAX = 1000,
     JOBS_MAX = 1 << 20,
     CODE_MAX = 32,
     TROUBLE_MAX = FLY_ERROR_TEXT_MAX,
 };
 
 /* ---- what a job is ---- */
-
-/* What is not named is not written (definition_objective). */
-static const struct shape_field objective_rows[] = {
-    WORD(fly_objective, kind, job_objective_words, JOB_OBJECTIVES, "what is made small"),
-    {AT(fly_objective, eta), .kind = SHAPE_NUMBER, .need = SHAPE_SPARING, .range = SHAPE_FROM_0_TO_1,
-     .about = "weight of energy against time in the score of 'cost'; missing: 0.5, and 'energy' is as good "
-              "as not named"},
-    {AT(fly_objective, max_slowdown), .kind = SHAPE_NUMBER, .need = SHAPE_SPARING, .null = SHAPE_ENDLESS,
-     .range = SHAPE_FROM_1, .about = "of the default's time; null: none; missing: 1.05, none for cost, time"},
-};
-const struct shape shape_objective = {
-    SHAPE(fly_objective, "Objective", "What the user wants of a job", objective_rows),
-    .defaults = &job_definition_default.objective};
-
-static const struct shape_field definition_rows[] = {
-    TEXT(job_definition, name, JOB_NAME_MAX, "of the job"),
-    {AT(job_definition, batch_sizes), .kind = SHAPE_U32S,
-     .beside = offsetof(struct job_definition, batch_count), .least = 1, .most = UINT32_MAX,
-     .longest = JOB_BATCHES_MAX, .about = "global batch sizes to choose from, ascending"},
-    WHOLE(job_definition, default_batch_size, 1, UINT32_MAX, "one of them, and the baseline"),
-    OR_INSIDE(job_definition, objective, &shape_objective, "what is chosen for"),
-    OR_NUMBER(job_definition, beta, SHAPE_ABOVE_0, SHAPE_ENDLESS,
-              "a try is stopped at this multiple of the lowest score; null: never"),
-    OR_WORD(job_definition, target, job_target_words, JOB_TARGETS,
-            "whether the metric has to reach target_metric, and from which side"),
-    OR_NUMBER(job_definition, target_metric, SHAPE_ANY, SHAPE_UNKNOWN, "with a target; else null"),
-    OR_TRUTH(job_definition, trains_on, "after the target was reached"),
-    WHOLE(job_definition, max_epochs, 1, JOB_EPOCHS_MAX, "of a try"),
-    OR_WHOLE(job_definition, control_every, UINT32_MAX,
-             "each so many recurrences run the default at the highest limit; 0: none"),
-    {AT(job_definition, policy), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = SHORT,
-     .about = "that chooses batch sizes; missing or 'auto': the job's, or for a new job the best one known"},
-    {AT(job_definition, auto_policy_version), .kind = SHAPE_U32, .need = SHAPE_FLAGGED, .most = UINT32_MAX,
-     .beside = offsetof(struct job_definition, policy_by_auto),
-     .about = "on record: nobody had named the policy, and this is the version of the one chosen"},
-    OR_WHOLE(job_definition, seed, UINT32_MAX, "of random draws"),
-    OR_WHOLE(job_definition, window, POLICY_WINDOW_MAX,
-             "observations of a batch size that count, newest first; 0: all"),
-    OR_TRUTH(job_definition, one_at_a_time, "recurrences never overlap"),
-    OR_WORD(job_definition, generator, job_generator_words, JOB_GENERATORS, "of random numbers"),
-    OR_WHOLE(job_definition, pruning_rounds, EXPLORATIONS_MAX, "of the policy 'zeus-server'"),
-    OR_WHOLE(job_definition, explorations, EXPLORATIONS_MAX, "of each batch size, for 'zeus-server'"),
-    OR_NUMBER(job_definition, prior_mean, SHAPE_ANY, SHAPE_NOT_NULL, "of the policy 'zeus-server'"),
-    OR_NUMBER(job_definition, prior_precision, SHAPE_FROM_0, SHAPE_NOT_NULL, "of the policy 'zeus-server'"),
-    {AT(job_definition, client), .kind = SHAPE_TEXT, .need = SHAPE_OPTIONAL, .longest = JOB_CLIENT_MAX,
-     .free_text = true, .about = "what else its client states, compared like the rest"},
-    {AT(job_definition, grid), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = JOB_GRID_MAX,
-     .about = "whose intensities or prices a kWh has, PROVIDER:PLACE; for the objectives carbon and money"},
-    {AT(job_definition, policy_sha256), .kind = SHAPE_TEXT, .need = SHAPE_SPARING,
-     .longest = JOB_TEXT_MAX - 1,
-     .about = "of the file of a plug-in that is the policy, as it was registered"},
-    SPARING_WHOLE(job_definition, target_hold, JOB_EPOCHS_MAX, "reports in a row that must meet it; 0: 1"),
-    SPARING_TRUTH(job_definition, best_so_far, "the metric that counts is the best one reported so far"),
-    SPARING_WHOLE(job_definition, report_every_samples, UINT32_MAX,
-                  "an epoch is so many samples, whenever the program evaluates; 0: as the program says"),
-    SPARING_WHOLE(job_definition, report_every_steps, UINT32_MAX,
-                  "the program evaluates after so many steps, which count where it tells none; 0: not so"),
-    SPARING_NUMBER(job_definition, max_metric_loss,
-                   "with trains_on: a batch size whose final metric is worse than the default's by more than "
-                   "this is left; null: none is"),
-    SPARING_TRUTH(job_definition, no_default,
-                  "the default batch size is only where the search begins: nothing is compared with it"),
-    {AT(job_definition, like), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = JOB_NAME_MAX,
-     .about = "a job whose past a new job learns from"},
-    {AT(job_definition, revision), .kind = SHAPE_TEXT, .need = SHAPE_SPARING, .longest = SHORT,
-     .about = "of script, data and hyper-parameters; another one than on record: learning begins anew"},
-};
-const struct shape shape_definition = {
-    SHAPE(job_definition, "DefinitionOnRecord", "What a job is, with its name", definition_rows),
-    .defaults = &job_definition_default};
-const struct shape shape_definition_asked = {.name = "Definition",
-                                             .about = "What a job is. Registered once and never changed",
-                                             .size = sizeof(struct job_definition),
-                                             .fields = definition_rows + 1,
-                                             .count = sizeof definition_rows / sizeof definition_rows[0] - 1,
-                                             .defaults = &job_definition_default};
 
 static const struct shape_field registered_rows[] = {
     TRUTH(job_registered, known, "it was registered before, with the same definition"),

@@ -6,8 +6,8 @@
 
 /*
  * How far a trial is on its way to its target. A job may ask that the target holds for several reports in a
- * row (target_hold), so that one lucky metric is not enough; and that the best metric so far counts
- * (best_so_far), as of a program that keeps its best model. Pure.
+ * row, so that one lucky metric is not enough; and that the best metric so far counts, as of a program that
+ * keeps its best model. Pure.
  */
 struct target_progress {
     double best;   /* metric so far; NAN: none */
@@ -18,14 +18,14 @@ struct target_progress {
 extern const struct target_progress target_progress_none;
 
 /* Returns the progress after one more report. */
-struct target_progress target_progress_after(const struct job_definition *definition,
+struct target_progress target_progress_after(const struct fly_job_definition *definition,
                                              struct target_progress before, double metric);
 
 /* Whether the target is reached. */
-bool target_reached(const struct job_definition *definition, const struct target_progress *progress);
+bool target_reached(const struct fly_job_definition *definition, const struct target_progress *progress);
 
 /* The metric that counts after a report of `metric`. */
-double target_counted(const struct job_definition *definition, const struct target_progress *progress,
+double target_counted(const struct fly_job_definition *definition, const struct target_progress *progress,
                       double metric);
 
 #endif

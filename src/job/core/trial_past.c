@@ -17,11 +17,11 @@ const struct trial_past trial_past_empty = {
     .run_reference_per_kwh = NAN,
     .how = {.reference_per_kwh = NAN, .startup_energy_j = NAN, .startup_time_s = NAN}};
 
-double trial_past_metric(const struct trial_past *past, const struct job_definition *definition)
+double trial_past_metric(const struct trial_past *past, const struct fly_job_definition *definition)
 {
     if (!definition->best_so_far)
         return past->metric;
-    return definition->target == JOB_AT_MOST ? past->least_metric : past->greatest_metric;
+    return definition->target == FLY_TARGET_AT_MOST ? past->least_metric : past->greatest_metric;
 }
 
 void trial_past_deinit(struct trial_past *past)

@@ -66,8 +66,8 @@ store_visit trial_past_visit;
 int trial_past_take(struct trial_past *past, const struct store_event *event, json_t *body,
                     struct fly_error *out_error);
 
-/* The metric that counts: the newest, or the best with job_definition.best_so_far. */
-double trial_past_metric(const struct trial_past *past, const struct job_definition *definition);
+/* The metric that counts: the newest, or the best one so far where the job says so. */
+double trial_past_metric(const struct trial_past *past, const struct fly_job_definition *definition);
 
 void trial_past_deinit(struct trial_past *past);
 

@@ -72,7 +72,7 @@ static bool choose_control(struct choosing *choosing)
 
 static bool choose_without_target(struct choosing *choosing)
 {
-    if (choosing->state->definition.target != JOB_NO_TARGET)
+    if (choosing->state->definition.target != FLY_TARGET_NONE)
         return false;
     choosing->proposal = (struct proposal){.batch = choosing->line->spec->default_batch,
                                            .limit_rule = LIMIT_PROFILED,

@@ -40,7 +40,7 @@ static bool decision_candidates(const struct job_state *state, const struct job_
     const struct job_spec *spec = line->spec;
     struct batch_outlook outlooks[DECISION_NUMBERS_MAX];
 
-    if (state->definition.target == JOB_NO_TARGET || spec->batch_count > DECISION_NUMBERS_MAX ||
+    if (state->definition.target == FLY_TARGET_NONE || spec->batch_count > DECISION_NUMBERS_MAX ||
         !decider_explain(&line->decider, outlooks))
         return false;
     *out_outlook = (struct decision_outlook){.candidate_count = spec->batch_count,
@@ -151,7 +151,7 @@ void guard_text_now(const struct job_state *state, const struct job_line *line, 
     enum reason reason = decider_guard_reason(&line->decider, 0);
 
     text[0] = '\0';
-    if (state->pin_batch_size > 0 || state->definition.target == JOB_NO_TARGET)
+    if (state->pin_batch_size > 0 || state->definition.target == FLY_TARGET_NONE)
         return;
     if (reason != REASON_COUNT)
         guard_text(line, reason, false, text);

@@ -45,7 +45,7 @@ size_t job_line_batch(const struct job_line *line, uint32_t size)
 /* ---- making one ---- */
 
 /* Chooses the batch sizes that the ranks can share. */
-static int choose_batches(const struct job_definition *definition, struct job_line *line,
+static int choose_batches(const struct fly_job_definition *definition, struct job_line *line,
                           const double *limits_w, size_t limit_count, struct fly_error *out_error)
 {
     struct job_spec *spec = line->spec;
@@ -72,7 +72,7 @@ static int choose_batches(const struct job_definition *definition, struct job_li
 }
 
 /* When limits cannot be set there is one limit, whose height only weighs time. */
-static int choose_limits(const struct job_definition *definition, struct job_line *line,
+static int choose_limits(const struct fly_job_definition *definition, struct job_line *line,
                          const struct job_hardware *hardware, double **out_limits_w, size_t *out_count,
                          struct fly_error *out_error)
 {
@@ -451,7 +451,7 @@ static int leave(struct job_line *line, size_t batch, struct fly_error *out_erro
 int job_line_take_final(const struct job_state *state, struct job_line *line, size_t batch, double metric,
                         struct fly_error *out_error)
 {
-    const struct job_definition *definition = &state->definition;
+    const struct fly_job_definition *definition = &state->definition;
     const struct final_metrics *usual = &line->facts[line->spec->default_batch].final;
     int code = 0;
 
@@ -462,7 +462,7 @@ int job_line_take_final(const struct job_state *state, struct job_line *line, si
         struct batch_facts *facts = &line->facts[i];
 
         if (facts->worse || !final_metrics_worse(usual, &facts->final, definition->max_metric_loss,
-                                                 definition->target == JOB_AT_LEAST))
+                                                 definition->target == FLY_TARGET_AT_LEAST))
             continue;
         facts->worse = true;
         code = leave(line, i, out_error);
@@ -555,7 +555,7 @@ static struct past_tally gather_size(const struct job_state *state, uint32_t siz
     return tally;
 }
 
-static bool is_wanted(const struct job_definition *wanted, uint32_t size)
+static bool is_wanted(const struct fly_job_definition *wanted, uint32_t size)
 {
     bool is = false;
 
@@ -564,7 +564,7 @@ static bool is_wanted(const struct job_definition *wanted, uint32_t size)
     return is;
 }
 
-void brought_gather(const struct job_state *state, const struct job_definition *wanted,
+void brought_gather(const struct job_state *state, const struct fly_job_definition *wanted,
                     const struct fly_objective *objective, struct brought_record *record)
 {
     const struct job_line *priced = most_profiled(state, objective);

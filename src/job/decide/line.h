@@ -54,8 +54,8 @@ void job_line_observe(struct job_line *line, const struct line_observation *obse
 double job_line_units(const struct job_line *line, size_t batch);
 
 /*
- * Takes in the final metric of a whole training, for a job with max_metric_loss. Batch sizes whose models
- * turn out worse than allowed are left, and the policy looks for others.
+ * Takes in the final metric of a whole training, for a job that bounds how much worse it may be. Batch sizes
+ * whose models turn out worse than allowed are left, and the policy looks for others.
  */
 int job_line_take_final(const struct job_state *state, struct job_line *line, size_t batch, double metric,
                         struct fly_error *out_error);
@@ -119,7 +119,7 @@ struct brought_batch brought_of(uint32_t batch_size, const struct past_tally *ta
  * brought, that is gathered again. Batch sizes that `wanted` does not have are left out. Fills in `batches`
  * and `count`.
  */
-void brought_gather(const struct job_state *state, const struct job_definition *wanted,
+void brought_gather(const struct job_state *state, const struct fly_job_definition *wanted,
                     const struct fly_objective *objective, struct brought_record *record);
 
 /* Tells a line's policy. */

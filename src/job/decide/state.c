@@ -38,7 +38,7 @@ void job_state_deinit(struct job_state *state)
 static int find_policy(struct job_state *state, const struct batch_policy *const *plugins,
                        struct fly_error *out_error)
 {
-    const struct job_definition *definition = &state->definition;
+    const struct fly_job_definition *definition = &state->definition;
     bool set = state->policy_set.from > 0;
     const char *name = set ? state->policy_set.name : definition->policy;
     const char *sha256 = set ? state->policy_set.sha256 : definition->policy_sha256;
@@ -61,7 +61,7 @@ static int find_policy(struct job_state *state, const struct batch_policy *const
     return 0;
 }
 
-int job_state_define(struct job_state *state, const struct job_definition *definition,
+int job_state_define(struct job_state *state, const struct fly_job_definition *definition,
                      const struct batch_policy *const *plugins, struct fly_error *out_error)
 {
     int code;
@@ -183,7 +183,7 @@ void job_state_finish(struct job_state *state, const struct job_recurrence *recu
 
 /* ---- expiry ---- */
 
-struct target_progress job_trial_progress(const struct job_definition *definition,
+struct target_progress job_trial_progress(const struct fly_job_definition *definition,
                                           const struct job_trial *trial, uint32_t epoch, double metric)
 {
     struct target_progress before = trial->progress;

@@ -205,7 +205,7 @@ struct job_recurrence {
 
 struct job_state {
     struct arena arena; /* the definition */
-    struct job_definition definition;
+    struct fly_job_definition definition;
     bool defined;
     const struct batch_policy *policy; /* a plug-in's must outlive the state */
     struct policy_parameters parameters;
@@ -255,7 +255,7 @@ struct job_recurrence *job_state_recurrence(const struct job_state *state, uint6
  * How far it is on the way to its target after such a report. What was held before it went back to a
  * checkpoint does not count, since those epochs are trained again.
  */
-struct target_progress job_trial_progress(const struct job_definition *definition,
+struct target_progress job_trial_progress(const struct fly_job_definition *definition,
                                           const struct job_trial *trial, uint32_t epoch, double metric);
 
 /* When the trial expires unless it gives a sign of life. */
@@ -277,7 +277,7 @@ static inline const char *job_state_owners(const struct job_state *state)
 /* ---- for the fold and the snapshot ---- */
 
 /* Sets the definition of an empty state. Returns FLY_EUNSUPPORTED for an unknown policy. */
-int job_state_define(struct job_state *state, const struct job_definition *definition,
+int job_state_define(struct job_state *state, const struct fly_job_definition *definition,
                      const struct batch_policy *const *plugins, struct fly_error *out_error);
 
 /* Adds an open trial, whose number must be the highest so far. */

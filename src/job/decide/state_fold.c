@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "job/core/definition.h"
-#include "job/core/definition_json.h"
 #include "job/core/job_words.h"
 #include "job/decide/data_growth.h"
 #include "job/decide/line.h"
@@ -67,7 +66,7 @@ static void take_owners(struct job_state *state, const char *owners)
 static int on_defined(void *fold, const struct log_event *at)
 {
     struct folding *folding = fold;
-    struct job_definition definition = {0};
+    struct fly_job_definition definition = {0};
     struct fly_error why = {.text = ""};
     const char *owners = "";
     int code = definition_from_json(at->body, &folding->state->arena, &definition, &why);

@@ -11,7 +11,6 @@
 
 #include "base/adler32.h"
 #include "job/core/definition.h"
-#include "job/core/definition_json.h"
 #include "job/decide/line.h"
 #include "shapes/shape.h"
 
@@ -289,7 +288,7 @@ static int load_definition(struct job_state *state, struct bytes_reader *bytes,
                            const struct batch_policy *const *plugins, struct fly_error *out_error)
 {
     char *text = malloc(DEFINITION_TEXT_MAX), policy[JOB_TEXT_MAX];
-    struct job_definition definition = {0};
+    struct fly_job_definition definition = {0};
     json_t *json = NULL;
     int code;
 

@@ -64,8 +64,8 @@ static uint64_t count_running(const struct job_state *state)
     return running;
 }
 
-static int copy_definition(const struct job_definition *from, struct arena *arena,
-                           struct job_definition *out_definition, struct fly_error *out_error)
+static int copy_definition(const struct fly_job_definition *from, struct arena *arena,
+                           struct fly_job_definition *out_definition, struct fly_error *out_error)
 {
     uint32_t *sizes = arena_alloc(arena, from->batch_count, sizeof sizes[0]);
     char *name = arena_strdup(arena, from->name), *policy = arena_strdup(arena, from->policy);
@@ -248,7 +248,7 @@ static int doubt_user(const struct job_caller *caller, json_t *body, struct fly_
  */
 static int import_event(struct local_change *change, const struct log_line *line, struct fly_error *out_error)
 {
-    const struct job_definition named = {.name = change->job};
+    const struct fly_job_definition named = {.name = change->job};
     struct store_event event = line->event;
     char *text;
     int code = 0;

@@ -160,8 +160,8 @@ int local_past(struct local_change *change, uint64_t trial, uint32_t until_attem
                struct trial_past *out_past, struct fly_error *out_error);
 
 /* The definition and what is set later (struct job_backend). */
-int local_define(void *self, const struct job_definition *definition, struct job_registered *out_registered,
-                 struct fly_error *out_error);
+int local_define(void *self, const struct fly_job_definition *definition,
+                 struct job_registered *out_registered, struct fly_error *out_error);
 int local_set(void *self, const struct job_setting *setting, struct fly_error *out_error);
 
 /* On hardware that is new to the job, brings what it showed on other hardware. */

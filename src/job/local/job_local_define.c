@@ -10,7 +10,6 @@
 
 #include "base/number.h"
 #include "job/core/definition.h"
-#include "job/core/definition_json.h"
 #include "job/core/policy_choice.h"
 #include "job/decide/line.h"
 #include "model/objective_check.h"
@@ -22,7 +21,7 @@ static bool told(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-static int refuse_source(const struct job_definition *definition, const struct fly_error *why,
+static int refuse_source(const struct fly_job_definition *definition, const struct fly_error *why,
                          struct fly_error *out_error)
 {
     if (why->code != FLY_ENOTFOUND)
@@ -39,7 +38,7 @@ static int refuse_source(const struct job_definition *definition, const struct f
  * already. The caller frees it. FLY_ENOTFOUND if there is no such job, FLY_EUSAGE if the two share no batch
  * size that was run.
  */
-static int local_gather_like(struct job_local *local, const struct job_definition *definition,
+static int local_gather_like(struct job_local *local, const struct fly_job_definition *definition,
                              struct brought_record **out_record, struct fly_error *out_error)
 {
     struct brought_record *record;
@@ -73,7 +72,7 @@ static int local_gather_like(struct job_local *local, const struct job_definitio
  * Checks that a job on record learns from the job that it is to learn from, if one is named: FLY_ECONFLICT.
  * After a revision that is not known any more, and nothing is refused.
  */
-static int local_check_like(const struct job_state *state, const struct job_definition *definition,
+static int local_check_like(const struct job_state *state, const struct fly_job_definition *definition,
                             struct fly_error *out_error)
 {
     bool brought = state->brought.kind == PAST_JOB && state->brought.count > 0;
@@ -178,13 +177,13 @@ int local_bring_hardware(struct local_change *change, const struct job_hardware 
 }
 
 struct define_call {
-    struct job_definition definition;
+    struct fly_job_definition definition;
     struct brought_record *like; /* NULL: nothing is brought from another job */
     struct job_registered registered;
 };
 
 /* Names the policy of a new job that names none. */
-static void resolve_auto(struct job_definition *definition)
+static void resolve_auto(struct fly_job_definition *definition)
 {
     const struct batch_policy *policy;
 
@@ -245,7 +244,7 @@ static int define_within(struct local_change *change, void *call, struct fly_err
 }
 
 /* Checks the policy that a definition names, if it names one, and takes its file's content. */
-static int check_named_policy(const struct job_local *local, struct job_definition *definition,
+static int check_named_policy(const struct job_local *local, struct fly_job_definition *definition,
                               struct fly_error *out_error)
 {
     const struct batch_policy *policy;
@@ -265,12 +264,12 @@ static int check_named_policy(const struct job_local *local, struct job_definiti
     return policy != NULL ? job_policy_takes(policy, definition, out_error) : 0;
 }
 
-int local_define(void *self, const struct job_definition *definition, struct job_registered *out_registered,
-                 struct fly_error *out_error)
+int local_define(void *self, const struct fly_job_definition *definition,
+                 struct job_registered *out_registered, struct fly_error *out_error)
 {
     struct job_local *local = self;
     struct define_call call = {.definition = *definition};
-    struct job_definition settled = *definition;
+    struct fly_job_definition settled = *definition;
     int code = job_definition_check(definition, out_error);
 
     settled.objective = definition_objective(definition);
@@ -289,7 +288,7 @@ int local_define(void *self, const struct job_definition *definition, struct job
     return code;
 }
 
-static int check_pin(const struct job_definition *definition, const struct job_setting *setting,
+static int check_pin(const struct fly_job_definition *definition, const struct job_setting *setting,
                      struct fly_error *out_error)
 {
     if (!isnan(setting->pin_limit_w) && !objective_positive(setting->pin_limit_w))
@@ -309,7 +308,7 @@ static int check_pin(const struct job_definition *definition, const struct job_s
 static int settle_policy(const struct local_change *change, struct job_setting *setting,
                          struct fly_error *out_error)
 {
-    struct job_definition wanted = change->state->definition;
+    struct fly_job_definition wanted = change->state->definition;
     int code;
 
     if (setting->policy == NULL || setting->policy[0] == '\0')

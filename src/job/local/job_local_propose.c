@@ -87,10 +87,10 @@ static void tell_others(const struct job_line *line, size_t batch, struct job_pr
 /* The expected epochs, which depend on the batch size but not on the hardware. */
 static double expect_epochs(const struct job_state *state, uint32_t batch_size)
 {
-    const struct job_definition *definition = &state->definition;
+    const struct fly_job_definition *definition = &state->definition;
     double epochs = 0.0, reached = 0.0;
 
-    if (definition->target == JOB_NO_TARGET || definition->trains_on)
+    if (definition->target == FLY_TARGET_NONE || definition->trains_on)
         return definition->max_epochs;
     for (size_t i = 0; i < state->line_count; i++) {
         const struct job_line *line = &state->lines[i];
@@ -108,7 +108,7 @@ static double expect_epochs(const struct job_state *state, uint32_t batch_size)
 static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t attempt,
                          struct job_proposal *out_proposal, struct fly_error *out_error)
 {
-    const struct job_definition *definition = &change->state->definition;
+    const struct fly_job_definition *definition = &change->state->definition;
     const struct job_line *line;
     struct trial_past past;
     size_t batch;
@@ -126,7 +126,7 @@ static int tell_proposal(struct local_change *change, uint64_t trial, uint32_t a
         .local_batch_size = past.record.batch_size / change->state->lines[past.record.line].world_size,
         .limit_w = past.limit_w,
         .wants_profile = past.record.wants_profile && !past.profiled,
-        .stops_at_target = definition->target != JOB_NO_TARGET && !definition->trains_on,
+        .stops_at_target = definition->target != FLY_TARGET_NONE && !definition->trains_on,
         .epochs = past.epochs > 0 ? past.epochs : definition->max_epochs,
         .epochs_done = past.epochs_done,
         .energy_j = past.past_energy_j,

@@ -75,7 +75,7 @@ static int close_ended(struct local_change *change, const struct job_end *end, c
 static int check_end(const struct local_change *change, const struct job_end *end,
                      const struct trial_past *past, struct fly_error *out_error)
 {
-    bool targeted = change->state->definition.target != JOB_NO_TARGET;
+    bool targeted = change->state->definition.target != FLY_TARGET_NONE;
 
     if (end->attempt != past->attempt)
         return error_set(out_error, FLY_ESTATE, "job '%s': trial %" PRIu64 " is at attempt %u, not %u",
@@ -331,7 +331,7 @@ static int check_order(const struct local_change *change, const struct job_trial
 }
 
 /* The outcome if the answer ends the trial. */
-static bool ends_with(const struct job_definition *definition, enum job_stop stop,
+static bool ends_with(const struct fly_job_definition *definition, enum job_stop stop,
                       enum trial_outcome *out_outcome)
 {
     switch (stop) {
@@ -339,7 +339,7 @@ static bool ends_with(const struct job_definition *definition, enum job_stop sto
         *out_outcome = TRIAL_REACHED;
         return true;
     case JOB_STOP_EPOCHS:
-        *out_outcome = definition->target == JOB_NO_TARGET ? TRIAL_REACHED : TRIAL_NOT_REACHED;
+        *out_outcome = definition->target == FLY_TARGET_NONE ? TRIAL_REACHED : TRIAL_NOT_REACHED;
         return true;
     case JOB_STOP_COST:
     case JOB_STOP_DEADLINE:
@@ -353,7 +353,7 @@ static bool ends_with(const struct job_definition *definition, enum job_stop sto
 }
 
 /* The metric that counts when the trial ends with this report. */
-static double counted_metric(const struct job_definition *definition, const struct job_trial *trial,
+static double counted_metric(const struct fly_job_definition *definition, const struct job_trial *trial,
                              const struct job_epoch *epoch)
 {
     const struct target_progress progress =
@@ -366,7 +366,7 @@ static int report_open(struct local_change *change, const struct job_trial *tria
                        const struct job_epoch *epoch, struct job_answered *out_answered,
                        struct fly_error *out_error)
 {
-    const struct job_definition *definition = &change->state->definition;
+    const struct fly_job_definition *definition = &change->state->definition;
     struct epoch_record record = {.attempt = epoch->attempt,
                                   .epoch = epoch->epoch,
                                   .metric = epoch->metric,

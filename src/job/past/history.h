@@ -49,7 +49,7 @@ struct job_row {
 };
 
 struct job_history {
-    struct job_definition definition;
+    struct fly_job_definition definition;
     struct fly_objective objective; /* the current one */
     const char *policy;             /* likewise */
     uint32_t pin_batch_size;        /* 0: none */

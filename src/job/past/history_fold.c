@@ -11,7 +11,7 @@
 
 #include "base/array.h"
 #include "base/bytes.h"
-#include "job/core/definition_json.h"
+#include "job/core/definition.h"
 #include "job/core/grid_amount.h"
 #include "job/core/job_owner.h"
 #include "job/core/job_words.h"

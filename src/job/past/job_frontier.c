@@ -379,7 +379,7 @@ const char *const job_frontier_left_out[LEFT_OUT_REASON_COUNT] = {
 };
 
 /* Why a batch size does not run any more; NULL: it may. The default always may: it is what others replace. */
-static const char *barred(const struct job_definition *definition, const struct decision_numbers *numbers,
+static const char *barred(const struct fly_job_definition *definition, const struct decision_numbers *numbers,
                           uint32_t size)
 {
     if (size == definition->default_batch_size)
@@ -446,7 +446,7 @@ static int job_frontier_of(const struct job_history *history, const struct job_p
                            size_t machine, const struct decision_numbers *numbers, struct arena *arena,
                            struct job_frontier *out_frontier, struct fly_error *out_error)
 {
-    const struct job_definition *definition = &history->definition;
+    const struct fly_job_definition *definition = &history->definition;
     struct job_frontier frontier = begin(history, machine);
     struct batch_figures *figures = arena_alloc(arena, definition->batch_count, sizeof figures[0]);
     int code = 0;

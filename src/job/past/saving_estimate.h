@@ -61,7 +61,7 @@ enum saving_doubt {
     SAVING_FEW_TUNED,    /* too few tuned runs */
     SAVING_NOT_SPANNED,  /* too many tuned runs lie outside the time of the default's */
     SAVING_NO_MODEL,     /* the default, or what was chosen, delivered no model */
-    SAVING_NO_DEFAULT,   /* the job has none to compare with (job_definition.no_default) */
+    SAVING_NO_DEFAULT,   /* the job has none to compare with (fly_job_definition.no_default) */
     SAVING_DOUBT_COUNT
 };
 

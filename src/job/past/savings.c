@@ -350,7 +350,7 @@ static void sum_up(const struct saving_run *runs, size_t count, struct job_savin
 static void settle(const struct job_history *history, const struct saving_run *runs, size_t count,
                    struct saving_sample *samples, struct job_savings *savings)
 {
-    bool to_target = history->definition.target != JOB_NO_TARGET;
+    bool to_target = history->definition.target != FLY_TARGET_NONE;
 
     *savings = (struct job_savings){.baseline = {.newest_unix_s = NAN},
                                     .tuned = {.newest_unix_s = NAN},

@@ -7,9 +7,9 @@
 
 /*
  * What a job saves against a live baseline. The baseline is runs of the default batch size at the highest
- * power limit on the same hardware, at whatever cost: control runs (job_definition.control_every), runs that
- * the user pinned, and runs of a training that could not ask the log. A default that the policy chose does
- * not count, because the policy stops it when it becomes too expensive.
+ * power limit on the same hardware, at whatever cost: control runs (fly_job_definition.control_every), runs
+ * that the user pinned, and runs of a training that could not ask the log. A default that the policy chose
+ * does not count, because the policy stops it when it becomes too expensive.
  *
  * A recurrence is one run: the sum over its tries, with a model or without. Its energy counts either way.
  * What came after a control that failed is a run of its own. There are three kinds of runs: those of the
@@ -18,9 +18,9 @@
  * before the objective or pin was changed were chosen for something else, and do not count (`outdated`); runs
  * of the baseline do.
  *
- * A revision (job_definition.revision) changes what all runs take, the default's too. So everything counts
- * from the revision that holds; what was saved under the earlier ones, each against its own runs of the
- * default, is summed by itself (`earlier`). A recurrence that a revision interrupted counts in neither.
+ * A revision (fly_job_definition.revision) changes what all runs take, the default's too. So everything
+ * counts from the revision that holds; what was saved under the earlier ones, each against its own runs of
+ * the default, is summed by itself (`earlier`). A recurrence that a revision interrupted counts in neither.
  *
  * The saving is that of a delivered model (saving_estimate.h). Runs with some unknown energy are left out of
  * everything except their count. Recurrences are numbered from 0 here, as in every machine format.

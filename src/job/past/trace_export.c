@@ -21,7 +21,7 @@ struct tracing {
     struct buffer train, power;
 };
 
-static size_t index_of(const struct job_definition *definition, uint32_t batch_size)
+static size_t index_of(const struct fly_job_definition *definition, uint32_t batch_size)
 {
     size_t at = 0;
 
@@ -45,13 +45,13 @@ static bool tells(const struct tracing *tracing, const struct job_row *row)
 
 static int write_train(struct tracing *tracing, struct fly_error *out_error)
 {
-    const struct job_definition *definition = &tracing->history->definition;
+    const struct fly_job_definition *definition = &tracing->history->definition;
     uint64_t *runs = calloc(definition->batch_count, sizeof runs[0]);
     char target[NUMBER_TEXT_MAX];
 
     if (runs == NULL)
         return error_no_memory(out_error);
-    number_format(definition->target != JOB_NO_TARGET ? definition->target_metric : 0.0, target);
+    number_format(definition->target != FLY_TARGET_NONE ? definition->target_metric : 0.0, target);
     buffer_puts(&tracing->train,
                 "dataset,network,batch_size,optimizer,learning_rate,run,target_metric,target_epoch\n");
     for (size_t i = 0; i < tracing->history->count; i++) {
@@ -201,7 +201,7 @@ static int write_both(const struct jobs *jobs, const char *job, struct tracing *
 /* Counts the batch sizes that a trial was to profile, and none finished. */
 static uint64_t count_unprofiled(const struct tracing *tracing)
 {
-    const struct job_definition *definition = &tracing->history->definition;
+    const struct fly_job_definition *definition = &tracing->history->definition;
     uint64_t count = 0;
 
     for (size_t batch = 0; batch < definition->batch_count; batch++) {

@@ -378,7 +378,7 @@ static int ask(void *self, enum api_operation operation, const char *job, uint64
 
 /* ---- changes ---- */
 
-static int remote_define(void *self, const struct job_definition *definition,
+static int remote_define(void *self, const struct fly_job_definition *definition,
                          struct job_registered *out_registered, struct fly_error *out_error)
 {
     int code = job_definition_check(definition, out_error);

@@ -17,7 +17,6 @@
 #include "base/error.h"
 #include "base/file/user_directory.h"
 #include "job/core/definition.h"
-#include "job/core/definition_json.h"
 #include "job/core/job_words.h"
 #include "job/core/shapes.h"
 #include "shapes/shape_rows.h"

@@ -36,7 +36,7 @@ enum spool_kind { SPOOL_PROFILE, SPOOL_REPORT, SPOOL_END, SPOOL_RUN };
 
 /* A training about which the log was never asked: reports and an end of trial 0 after it belong to it. */
 struct spool_run {
-    struct job_definition definition;
+    struct fly_job_definition definition;
     struct job_question question; /* with ran_batch_size */
 };
 

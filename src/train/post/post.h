@@ -60,8 +60,8 @@ int post_new(const struct post_options *options, struct post **out_post, struct 
  * proposes. Returns 0 or a negative code, and then the status says why: FLY_EBUSY when no answer came in
  * time. `definition` NULL: the log knows it.
  */
-int post_ask(struct post *post, const struct job_definition *definition, const struct job_question *question,
-             struct job_proposal *out_proposal);
+int post_ask(struct post *post, const struct fly_job_definition *definition,
+             const struct job_question *question, struct job_proposal *out_proposal);
 
 enum post_haste {
     POST_RARELY, /* not while the log has failed to answer for a while */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "job/core/definition.h"
 
 enum { ASK_MEMORY_MAX = 1 << 20 };
 
@@ -27,20 +28,6 @@ static const void *copy_list(struct post_ask *ask, const void *list, size_t coun
     return copy;
 }
 
-static bool copy_definition(struct post_ask *ask, const struct job_definition *from)
-{
-    struct job_definition *to = &ask->definition;
-
-    *to = *from;
-    to->name = copy_text(ask, from->name);
-    to->grid = copy_text(ask, from->grid);
-    to->policy = copy_text(ask, from->policy);
-    to->client = copy_text(ask, from->client);
-    to->batch_sizes = copy_list(ask, from->batch_sizes, from->batch_count, sizeof from->batch_sizes[0]);
-    return to->name != NULL && to->grid != NULL && to->policy != NULL && to->client != NULL &&
-           to->batch_sizes != NULL;
-}
-
 static bool copy_question(struct post_ask *ask, const struct job_question *from)
 {
     struct job_question *to = &ask->question;
@@ -59,7 +46,8 @@ static bool copy_question(struct post_ask *ask, const struct job_question *from)
     return copied && to->hardware.limits_w != NULL;
 }
 
-static struct post_ask *new_ask(const struct job_definition *definition, const struct job_question *question)
+static struct post_ask *new_ask(const struct fly_job_definition *definition,
+                                const struct job_question *question)
 {
     struct post_ask *ask = calloc(1, sizeof *ask);
 
@@ -67,7 +55,9 @@ static struct post_ask *new_ask(const struct job_definition *definition, const s
         return NULL;
     arena_init(&ask->arena, ASK_MEMORY_MAX);
     ask->defines = definition != NULL;
-    if ((definition == NULL || copy_definition(ask, definition)) && copy_question(ask, question))
+    if (ask->defines)
+        ask->definition = *definition;
+    if ((!ask->defines || definition_keep(&ask->definition, &ask->arena)) && copy_question(ask, question))
         return ask;
     post_free_ask(ask);
     return NULL;
@@ -107,8 +97,8 @@ static int wait_for_answer(struct post *post, struct post_ask *ask, struct job_p
     return code;
 }
 
-int post_ask(struct post *post, const struct job_definition *definition, const struct job_question *question,
-             struct job_proposal *out_proposal)
+int post_ask(struct post *post, const struct fly_job_definition *definition,
+             const struct job_question *question, struct job_proposal *out_proposal)
 {
     struct post_ask *ask = new_ask(definition, question);
     int code = FLY_ENOMEM;

@@ -28,7 +28,7 @@ struct letter {
 /* A question what to run, with copies of all that it points to. */
 struct post_ask {
     struct arena arena;
-    struct job_definition definition;
+    struct fly_job_definition definition;
     bool defines;
     struct job_question question;
     struct job_proposal proposal;

@@ -35,7 +35,7 @@ double fly_learning_rate(double rate, uint32_t suited_batch_size, uint32_t batch
 double fly_session_learning_rate(const struct fly_session *session, double default_rate,
                                  enum fly_scaling scaling)
 {
-    return fly_learning_rate(default_rate, session->definition.default_batch_size,
+    return fly_learning_rate(default_rate, session->options.job.default_batch_size,
                              session->proposal.batch_size, scaling);
 }
 

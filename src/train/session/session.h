@@ -81,12 +81,9 @@ enum { SESSION_PATH_MAX = 1024 };
 struct fly_session {
     uint64_t forks;
     bool disabled;
-    struct fly_session_options options; /* texts and lists are the session's own */
-    char *texts[11];                    /* owned */
-    uint32_t *batch_sizes;              /* owned */
-    double *limits_w;                   /* owned */
-    struct job_definition definition;   /* as far as it is named */
-    struct fly_objective objective;     /* of a new job that is defined so */
+    struct fly_session_options options; /* the job as far as it is named; what it points to is in the arena */
+    struct arena arena;
+    struct fly_objective objective; /* of a new job that is defined so */
     const struct clock *clock;
     double beat_s;
     bool heeds; /* as in session_parts */

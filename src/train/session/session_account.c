@@ -62,7 +62,7 @@ static struct carbon_governor_options governor_options(const struct fly_session 
         .meter = session->meter,
         .keeper = session->carbon.keeper,
         .max_slowdown = session_bound_of(session, proposal->known, known_count, proposal->limit_w),
-        .job = session->definition.name,
+        .job = session->options.job.name,
         .run = session->run,
         .program =
             session->knobs != NULL && session->knobs->program != NULL ? session->knobs->program : "session",

@@ -66,7 +66,7 @@ static const char *reason_to_stay(const struct fly_session *session)
         return pinned;
     /* Also when the profile would choose the same: the log counts this trial in its baseline. */
     if (proposal->reason == REASON_CONTROL ||
-        (!proposal->wants_profile && proposal->batch_size == session->definition.default_batch_size &&
+        (!proposal->wants_profile && proposal->batch_size == session->options.job.default_batch_size &&
          limit->choice_w == highest_w))
         return baseline;
     return NULL;

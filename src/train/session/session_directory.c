@@ -50,7 +50,7 @@ static bool name(const struct fly_session *session, uint64_t number, uint64_t co
         snprintf(suffix, sizeof suffix, "-%" PRIu64, copy);
     length = snprintf(out_path, SESSION_PATH_MAX,
                       session->known ? "%s/%s/trial-%" PRIu64 "%s" : "%s/%s/run-%" PRIx64 "%s",
-                      session->tries_directory, session->definition.name, number, suffix);
+                      session->tries_directory, session->options.job.name, number, suffix);
     return length >= 0 && length < SESSION_PATH_MAX;
 }
 

@@ -60,7 +60,7 @@ void session_release(struct fly_session *session)
 static bool find_outcome(const struct fly_session *session, enum fly_session_end end,
                          enum trial_outcome *out_outcome)
 {
-    bool has_target = session->definition.target != JOB_NO_TARGET;
+    bool has_target = session->options.job.target != FLY_TARGET_NONE;
     enum trial_outcome all_done = has_target ? TRIAL_NOT_REACHED : TRIAL_REACHED;
 
     if (session->reached)
@@ -98,7 +98,7 @@ bool session_wants_again(const struct fly_session *session)
     if (session->failed || session->limit.refused)
         return true;
     return session->known && session->answer == FLY_STOP &&
-           (session->stop != JOB_STOP_EPOCHS || session->definition.target != JOB_NO_TARGET);
+           (session->stop != JOB_STOP_EPOCHS || session->options.job.target != FLY_TARGET_NONE);
 }
 
 bool session_tries_left(const struct fly_session *session)

@@ -62,7 +62,7 @@ static int take_limits(struct fly_session *session, const struct fly_turner_rang
 
     limit->highest_w = range->highest;
     for (size_t i = 0; i < session->options.limit_count; i++) {
-        double limit_w = session->limits_w[i];
+        double limit_w = session->options.limits_w[i];
 
         if (!(limit_w >= range->lowest && limit_w <= range->highest))
             return error_set(out_error, FLY_EUSAGE, "limit %g W; the GPU takes %g to %g W", limit_w,

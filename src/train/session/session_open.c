@@ -16,6 +16,8 @@
 #include "train/program/run_variables.h"
 #include "train/session/session_private.h"
 
+enum { OPTIONS_MEMORY_MAX = 1 << 20 };
+
 static const double wait_usual_s = 5.0, beat_usual_s = 60.0;
 
 /*
@@ -65,94 +67,62 @@ static int check(const struct fly_session_options *options, struct fly_error *ou
     return 0;
 }
 
+/* Gives the job's members that are not set their defaults, and the objective its grid. */
+static void define(struct fly_job_definition *job, const struct fly_carbon_options *carbon)
+{
+    if (carbon != NULL && job->objective.kind == FLY_OBJECTIVE_CARBON)
+        job->grid = carbon->source;
+    if (carbon != NULL && job->objective.kind == FLY_OBJECTIVE_MONEY)
+        job->grid = carbon->price;
+    definition_settle(job);
+    if (!definition_names_policy(job)) /* then the log's keeper chooses one */
+        job->policy = NULL;
+}
+
 /* Copies all that the options point to; false without memory. */
-static bool copy_options(struct fly_session *session, const struct fly_session_options *options)
+static bool keep_options(struct fly_session *session)
 {
     struct fly_session_options *own = &session->options;
     struct fly_carbon_options *carbon = &session->carbon.options;
-    const char **const texts[] = {&own->job_name, &own->policy,    &own->store,          &own->run,
-                                  &own->gpus,     &carbon->source, &carbon->price,       &carbon->directory,
-                                  &own->like,     &own->revision,  &own->tries_directory};
-    size_t batch_bytes = options->batch_count * sizeof session->batch_sizes[0],
-           limit_bytes = options->limit_count * sizeof session->limits_w[0];
+    const char **const texts[] = {&own->store,     &own->run,      &own->gpus,        &own->tries_directory,
+                                  &carbon->source, &carbon->price, &carbon->directory};
+    double *limits_w = arena_alloc(&session->arena, own->limit_count + 1, sizeof limits_w[0]);
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        if (*texts[i] != NULL && (*texts[i] = arena_strdup(&session->arena, *texts[i])) == NULL)
+            return false;
+    }
+    if (limits_w == NULL)
+        return false;
+    if (own->limit_count > 0)
+        memcpy(limits_w, own->limits_w, own->limit_count * sizeof limits_w[0]);
+    own->limits_w = limits_w;
+    return definition_keep(&own->job, &session->arena);
+}
+
+/* Takes the options, with what is not set replaced by its default. */
+static int take_options(struct fly_session *session, const struct fly_session_options *options,
+                        struct fly_error *out_error)
+{
+    struct fly_session_options *own = &session->options;
+    int code;
 
     *own = whole(options);
     session->carbon.wanted = own->carbon != NULL;
     if (own->carbon != NULL)
-        *carbon = *own->carbon;
+        session->carbon.options = *own->carbon;
+    define(&own->job, own->carbon);
     own->carbon = NULL;
     if (own->store == NULL || own->store[0] == '\0')
         own->store = run_variable(RUN_VARIABLE_STORE);
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        session->texts[i] = *texts[i] != NULL ? strdup(*texts[i]) : NULL;
-        if (*texts[i] != NULL && session->texts[i] == NULL)
-            return false;
-        *texts[i] = session->texts[i];
-    }
-    session->batch_sizes = malloc(batch_bytes + 1);
-    session->limits_w = malloc(limit_bytes + 1);
-    if (session->batch_sizes == NULL || session->limits_w == NULL)
-        return false;
-    if (batch_bytes > 0)
-        memcpy(session->batch_sizes, options->batch_sizes, batch_bytes);
-    if (limit_bytes > 0)
-        memcpy(session->limits_w, options->limits_w, limit_bytes);
     own->world_size = own->world_size > 0 ? own->world_size : 1;
     own->tries = own->tries > 0 ? own->tries : 1;
     own->wait_s = own->wait_s > 0.0 ? own->wait_s : wait_usual_s;
-    return true;
-}
-
-/* An epoch has the samples of one evaluation at the default batch size; 0 if they are too many to count. */
-static uint32_t samples_of_steps(const struct fly_session_options *options)
-{
-    uint64_t samples = (uint64_t)options->report_every_steps * options->default_batch_size;
-
-    return samples <= UINT32_MAX ? (uint32_t)samples : 0;
-}
-
-static void define(struct fly_session *session)
-{
-    static const enum job_target targets[] = {JOB_NO_TARGET, JOB_AT_LEAST, JOB_AT_MOST};
-    const struct fly_session_options *options = &session->options;
-    struct job_definition *job = &session->definition;
-
-    *job = job_definition_default;
-    job->name = options->job_name;
-    job->batch_sizes = session->batch_sizes;
-    job->batch_count = options->batch_count;
-    job->default_batch_size = options->default_batch_size;
-    job->objective = options->objective;
-    if (job->objective.max_slowdown == 0.0)
-        job->objective.max_slowdown = NAN; /* not named */
-    if (job->objective.kind == FLY_OBJECTIVE_CARBON)
-        job->grid = session->carbon.options.source;
-    if (job->objective.kind == FLY_OBJECTIVE_MONEY)
-        job->grid = session->carbon.options.price;
-    if (options->beta != 0.0)
-        job->beta = options->beta;
-    if ((unsigned)options->target < sizeof targets / sizeof targets[0])
-        job->target = targets[options->target];
-    job->target_metric = options->target_metric;
-    job->trains_on = options->trains_on;
-    job->max_epochs = options->max_epochs;
-    job->target_hold = options->target_hold;
-    job->report_every_steps = options->report_every_steps;
-    job->report_every_samples =
-        options->report_every_samples > 0 ? options->report_every_samples : samples_of_steps(options);
-    job->best_so_far = options->best_so_far;
-    if (options->max_metric_loss != 0.0)
-        job->max_metric_loss = options->max_metric_loss;
-    job->window = options->window;
-    job->no_default = options->no_default;
-    session->objective = definition_objective(job);
-    job->like = options->like;
-    job->revision = options->revision;
-    job->control_every = options->control_every;
-    job->seed = options->seed;
-    job->policy = options->policy;
-    if (!definition_names_policy(job)) /* then the log's keeper chooses one */
-        job->policy = NULL;
+    session->objective = definition_objective(&own->job);
+    code = job_definition_check(&own->job, out_error);
+    if (code == 0 && !keep_options(session))
+        code = error_no_memory(out_error);
+    return code == 0 ? session_account_check(session, out_error) : code;
 }
 
 /* Names the run. A launcher gives the job another name after a requeue, a scheduler does not. */
@@ -229,10 +199,7 @@ static int open_post(struct fly_session *session, const struct session_parts *pa
 
 static void free_memory(struct fly_session *session)
 {
-    for (size_t i = 0; i < sizeof session->texts / sizeof session->texts[0]; i++)
-        free(session->texts[i]);
-    free(session->batch_sizes);
-    free(session->limits_w);
+    arena_deinit(&session->arena);
     free(session->energies);
     free(session);
 }
@@ -248,14 +215,8 @@ int session_new(const struct fly_session_options *options, const struct session_
     session = calloc(1, sizeof *session);
     if (session == NULL)
         return error_no_memory(out_error);
-    if (!copy_options(session, options)) {
-        free_memory(session);
-        return error_no_memory(out_error);
-    }
-    define(session);
-    code = job_definition_check(&session->definition, out_error);
-    if (code == 0)
-        code = session_account_check(session, out_error);
+    arena_init(&session->arena, OPTIONS_MEMORY_MAX);
+    code = take_options(session, options, out_error);
     if (code < 0) {
         free_memory(session);
         return code;
@@ -269,7 +230,7 @@ int session_new(const struct fly_session_options *options, const struct session_
     session->heeds = parts->heeds;
     session->beat_s = parts->beat_s > 0.0 ? parts->beat_s : beat_usual_s;
     session->disabled = disabled_by_user();
-    session->inside = !session->disabled && run_variables_of(session->definition.name);
+    session->inside = !session->disabled && run_variables_of(session->options.job_name);
     name_run(session);
     name_origin(session);
     session_directory_open(session);

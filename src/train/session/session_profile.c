@@ -115,7 +115,7 @@ static bool ask_log(struct fly_session *session, double units, struct job_choice
     struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
     const struct spool_entry entry = {
         .kind = SPOOL_PROFILE,
-        .profile = {.job = session->definition.name,
+        .profile = {.job = session->options.job.name,
                     .trial = session->proposal.trial,
                     .points = points,
                     .point_count = tuner_measured_points(session->limit.tuner, points),
@@ -154,7 +154,7 @@ static size_t end_tuner(struct session_limit *limit, struct fly_power_point *out
  */
 static void take_epochs(struct fly_session *session, uint32_t epochs)
 {
-    bool over = epochs < session->definition.max_epochs && epochs <= session->epoch && !session->reached;
+    bool over = epochs < session->options.job.max_epochs && epochs <= session->epoch && !session->reached;
 
     session->epochs = epochs;
     session->limit.refused = over && session->epoch == 0;
@@ -262,7 +262,7 @@ void session_profile_epoch_end(struct fly_session *session)
     (void)fly_tuner_epoch_end(limit->tuner);
     /* When no training was long enough for the whole search, do without second looks. */
     if (is_ready(limit) || (limit->goes_on && tuner_only_looks(limit->tuner)))
-        choose(session, session->definition.report_every_samples > 0
+        choose(session, session->options.job.report_every_samples > 0
                             ? session_expected_steps(session)
                             : (double)step_count_in_epoch(&session->count));
 }
@@ -272,7 +272,7 @@ void session_profile_tell_part(struct fly_session *session)
     struct session_limit *limit = &session->limit;
     struct fly_power_point points[FLY_POWER_SEARCH_LIMITS_MAX];
     struct spool_entry entry = {.kind = SPOOL_PROFILE,
-                                .profile = {.job = session->definition.name,
+                                .profile = {.job = session->options.job.name,
                                             .trial = session->proposal.trial,
                                             .points = points,
                                             .partial = true}};

@@ -22,7 +22,7 @@ bool session_has_ended(const struct fly_session *session)
 double session_expected_steps(const struct fly_session *session)
 {
     uint64_t batch_size = session->proposal.batch_size;
-    uint64_t every = session->definition.report_every_samples;
+    uint64_t every = session->options.job.report_every_samples;
     uint64_t samples = every > 0 ? every : session->options.samples_per_epoch;
     uint64_t steps = (samples + batch_size - 1) / batch_size;
 
@@ -90,9 +90,9 @@ static double earlier_step_time_s(const struct fly_session *session)
  */
 static double epochs_expected(const struct fly_session *session)
 {
-    double most = (double)session->definition.max_epochs;
+    double most = (double)session->options.job.max_epochs;
 
-    if (session->definition.target == JOB_NO_TARGET || !session->proposal.stops_at_target)
+    if (session->options.job.target == FLY_TARGET_NONE || !session->proposal.stops_at_target)
         return most;
     if (isnan(session->proposal.expected_epochs))
         return NAN;

@@ -18,14 +18,14 @@ static const char no_energy[] =
 /* Answers by the target and by what was known before, when the log gives no answer. */
 static enum fly_answer answer_alone(struct fly_session *session, double metric)
 {
-    session->progress = target_progress_after(&session->definition, session->progress, metric);
-    session->reached |= target_reached(&session->definition, &session->progress);
+    session->progress = target_progress_after(&session->options.job, session->progress, metric);
+    session->reached |= target_reached(&session->options.job, &session->progress);
     if (session->reached && session->proposal.stops_at_target) {
         session->stop = JOB_STOP_TARGET;
         return FLY_REACHED;
     }
-    if (session->epoch >= (session->reached ? session->definition.max_epochs : session->epochs)) {
-        session->stop = session->epoch >= session->definition.max_epochs ? JOB_STOP_EPOCHS : JOB_STOP_COST;
+    if (session->epoch >= (session->reached ? session->options.job.max_epochs : session->epochs)) {
+        session->stop = session->epoch >= session->options.job.max_epochs ? JOB_STOP_EPOCHS : JOB_STOP_COST;
         return FLY_STOP;
     }
     return session->reached ? FLY_REACHED : FLY_GO_ON;
@@ -62,7 +62,7 @@ static uint32_t take_steps(struct fly_session *session)
 
     session->steps_told = begun;
     /* Where an epoch is so many samples, it does not grow. */
-    if (session->definition.report_every_samples > 0)
+    if (session->options.job.report_every_samples > 0)
         return 0;
     if (session->uncounted || !whole || begun < before || begun - before > UINT32_MAX)
         return 0;
@@ -79,7 +79,7 @@ static struct job_epoch measure(struct fly_session *session, double metric)
            energy_j[] = {session->disabled ? NAN : wait_for_energy_j(session), session->startup.energy_j};
 
     session_join(session, energy_j, 2, time_s, 2);
-    return (struct job_epoch){.job = session->definition.name,
+    return (struct job_epoch){.job = session->options.job.name,
                               .trial = session->proposal.trial,
                               .attempt = session->proposal.attempt,
                               .epoch = session->epoch_newest,
@@ -191,9 +191,9 @@ static void report_beyond(struct fly_session *session, double metric)
  */
 static bool count_samples(struct fly_session *session)
 {
-    uint64_t every = session->definition.report_every_samples;
+    uint64_t every = session->options.job.report_every_samples;
     uint64_t begun = session->count.begun;
-    uint64_t steps = begun > 0 ? begun : session->reports * session->definition.report_every_steps;
+    uint64_t steps = begun > 0 ? begun : session->reports * session->options.job.report_every_steps;
     uint64_t samples = steps * session->proposal.batch_size, ended;
 
     if (every == 0 || samples == 0)
@@ -255,8 +255,8 @@ enum fly_answer fly_session_report(struct fly_session *session, double metric)
 
 bool session_set_epoch(struct fly_session *session, uint32_t epoch)
 {
-    if (session->definition.report_every_samples > 0 &&
-        (session->count.begun > 0 || session->definition.report_every_steps > 0))
+    if (session->options.job.report_every_samples > 0 &&
+        (session->count.begun > 0 || session->options.job.report_every_steps > 0))
         return true; /* samples count instead */
     if (epoch == 0 || (session->reported && epoch <= session->epoch_newest))
         return false;

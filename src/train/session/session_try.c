@@ -40,7 +40,7 @@ static struct job_question question_of(const struct fly_session *session, uint32
     const struct fly_session_options *options = &session->options;
 
     return (struct job_question){
-        .job = session->definition.name,
+        .job = session->options.job.name,
         .request = session->request,
         .run = session->run,
         .submission = session->submission,
@@ -65,15 +65,15 @@ static void propose_default(struct fly_session *session)
     struct job_proposal *proposal = &session->proposal;
     uint32_t told = session->inside ? run_variable_number(RUN_VARIABLE_BATCH_SIZE) : 0;
 
-    *proposal = (struct job_proposal){.batch_size = session->definition.default_batch_size,
+    *proposal = (struct job_proposal){.batch_size = session->options.job.default_batch_size,
                                       .limit_w = NAN,
-                                      .stops_at_target = !session->definition.trains_on,
-                                      .epochs = session->definition.max_epochs,
+                                      .stops_at_target = !session->options.job.trains_on,
+                                      .epochs = session->options.job.max_epochs,
                                       .last_try = true,
                                       .known_units_per_epoch = NAN,
                                       .expected_epochs = NAN};
-    for (size_t i = 0; i < session->definition.batch_count; i++) {
-        if (session->definition.batch_sizes[i] == told)
+    for (size_t i = 0; i < session->options.job.batch_count; i++) {
+        if (session->options.job.batch_sizes[i] == told)
             proposal->batch_size = told;
     }
 }
@@ -153,7 +153,7 @@ static void ask_for_proposal(struct fly_session *session)
         return;
     }
     session->question = question_of(session, session->gpu_count);
-    code = post_ask(session->post, session->inside ? NULL : &session->definition, &session->question,
+    code = post_ask(session->post, session->inside ? NULL : &session->options.job, &session->question,
                     &session->proposal);
     session->known = code == 0;
     session->code = code;
@@ -196,12 +196,13 @@ void session_begin_try(struct fly_session *session)
     session->resumed = session->reported = session->stopped = false;
     session->energy_j = session->time_s = session->energy_most_j = NAN;
     session->begin = session->clock->now(session->clock->state);
-    session->window_open = session->meter != NULL && fly_meter_begin(session->meter, session->definition.name,
-                                                                     &session->window, &error) == 0;
+    session->window_open =
+        session->meter != NULL &&
+        fly_meter_begin(session->meter, session->options.job.name, &session->window, &error) == 0;
     session_limit_begin(session);
     if (session->known && session->options.rank == 0)
         post_beat(session->post,
-                  &(struct job_beat){.job = session->definition.name,
+                  &(struct job_beat){.job = session->options.job.name,
                                      .trial = session->proposal.trial,
                                      .attempt = session->proposal.attempt,
                                      .energy_j = NAN,
@@ -282,7 +283,7 @@ void session_note_begin(struct fly_session *session, bool step)
 static void say_run(struct fly_session *session)
 {
     struct spool_entry run = {.kind = SPOOL_RUN,
-                              .run = {.definition = session->definition, .question = session->question}};
+                              .run = {.definition = session->options.job, .question = session->question}};
     char request[JOB_TEXT_MAX];
 
     snprintf(request, sizeof request, "%.110s-ran", session->request);
@@ -308,7 +309,7 @@ void session_say_end(struct fly_session *session, enum trial_outcome outcome, co
     bool as_reported = isnan(energy_j) && session->reported;
     const struct spool_entry entry = {
         .kind = SPOOL_END,
-        .end = {.job = session->definition.name,
+        .end = {.job = session->options.job.name,
                 .trial = session->proposal.trial,
                 .attempt = session->proposal.attempt,
                 .outcome = outcome,

@@ -243,9 +243,9 @@ static int write_client(const struct zeus_job *job, char client[JOB_CLIENT_MAX +
 }
 
 int zeus_job_define(const struct zeus_job *job, const char *name, char client[JOB_CLIENT_MAX + 1],
-                    struct job_definition *out_definition)
+                    struct fly_job_definition *out_definition)
 {
-    struct job_definition definition = job_definition_default;
+    struct fly_job_definition definition = job_definition_default;
 
     definition.name = name;
     definition.policy = batch_policy_zeus_server.name;
@@ -254,7 +254,7 @@ int zeus_job_define(const struct zeus_job *job, const char *name, char client[JO
     definition.default_batch_size = (uint32_t)job->default_batch_size;
     definition.objective = (struct fly_objective){FLY_OBJECTIVE_COST, job->eta_knob, INFINITY};
     definition.beta = job->beta_knob;
-    definition.target = job->higher_is_better_metric ? JOB_AT_LEAST : JOB_AT_MOST;
+    definition.target = job->higher_is_better_metric ? FLY_TARGET_AT_LEAST : FLY_TARGET_AT_MOST;
     definition.target_metric = job->target_metric;
     definition.max_epochs = (uint32_t)job->max_epochs;
     definition.pruning_rounds = (uint32_t)job->num_pruning_rounds;
@@ -283,7 +283,8 @@ static bool recall_client(const char *text, struct arena *arena, struct zeus_job
     return true;
 }
 
-bool zeus_job_recall(const struct job_definition *definition, struct arena *arena, struct zeus_job *out_job)
+bool zeus_job_recall(const struct fly_job_definition *definition, struct arena *arena,
+                     struct zeus_job *out_job)
 {
     struct zeus_job job = defaults;
 
@@ -297,7 +298,7 @@ bool zeus_job_recall(const struct job_definition *definition, struct arena *aren
     job.eta_knob = definition->objective.eta;
     job.beta_knob = definition->beta;
     job.target_metric = definition->target_metric;
-    job.higher_is_better_metric = definition->target == JOB_AT_LEAST;
+    job.higher_is_better_metric = definition->target == FLY_TARGET_AT_LEAST;
     job.max_epochs = definition->max_epochs;
     job.num_pruning_rounds = definition->pruning_rounds;
     job.mab_num_explorations = definition->explorations;

@@ -51,13 +51,14 @@ bool zeus_job_name(const char *job_id, char out_name[JOB_NAME_MAX + 1]);
  * batch sizes from the job. Returns 0 or FLY_ENOMEM.
  */
 int zeus_job_define(const struct zeus_job *job, const char *name, char client[JOB_CLIENT_MAX + 1],
-                    struct job_definition *out_definition);
+                    struct fly_job_definition *out_definition);
 
 /*
  * Turns a definition back into the job, without the id; texts go into the arena. Returns false if
  * no such client defined it.
  */
-bool zeus_job_recall(const struct job_definition *definition, struct arena *arena, struct zeus_job *out_job);
+bool zeus_job_recall(const struct fly_job_definition *definition, struct arena *arena,
+                     struct zeus_job *out_job);
 
 /* The fields in which two jobs differ, for example {"eta_knob": [0.5, 0.7]}. */
 enum { ZEUS_DIFFERENCES_MAX = 18 };

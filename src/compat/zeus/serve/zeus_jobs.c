@@ -62,7 +62,7 @@ static void answer_conflict(struct zeus_call *call, const struct zeus_job *now)
 static int define(struct zeus_call *call, const struct zeus_job *job, struct job_registered *out_registered)
 {
     char name[JOB_NAME_MAX + 1], client[JOB_CLIENT_MAX + 1];
-    struct job_definition definition;
+    struct fly_job_definition definition;
     int code;
 
     if (!zeus_job_name(call->job_id, name))
