@@ -149,7 +149,7 @@ static const enum grid_signal signals[] = {GRID_AVERAGE, GRID_MARGINAL};
 static const char *const scope_names[] = {"direct", "life-cycle", NULL};
 static const enum grid_scope scopes[] = {GRID_DIRECT, GRID_LIFE_CYCLE};
 
-static const struct cli_option view_rows[] = {
+static const struct cli_option view_options[] = {
     {.name = "source",
      .alias = "zone",
      .type = CLI_TEXT,
@@ -170,7 +170,7 @@ static const struct cli_option view_rows[] = {
      .help = "Of burning the fuel, or of the whole life cycle; what the provider usually gives unless "
              "set."},
     {.name = "cached", .type = CLI_FLAG, .help = "Ask no server: show what was fetched before."}};
-const struct cli_options carbon_view_options = CLI_OPTIONS(view_rows);
+const struct cli_options carbon_view_options = CLI_OPTIONS(view_options);
 
 static const struct cli_option svg_row[] = {{.name = "svg",
                                              .type = CLI_TEXT,

@@ -83,7 +83,7 @@ struct cli_example {
     const char *effect;  /* what it does, without a full stop: "simulate every workload" */
 };
 
-enum { CLI_PARAGRAPHS_MAX = 8, CLI_EXAMPLES_MAX = 6, CLI_OUTPUTS_MAX = 4, CLI_SHARED_MAX = 8 };
+enum { CLI_PARAGRAPHS_MAX = 8, CLI_EXAMPLES_MAX = 6, CLI_OUTPUTS_MAX = 4, CLI_SHARED_MAX = 16 };
 
 struct cli_command {
     const char *words;   /* "sim job" */

@@ -5,13 +5,61 @@
 #include <string.h>
 
 #include "cli/job/job_commands.h"
-#include "cli/job/job_pareto.h"
 #include "cli/job/job_view.h"
 #include "cli/options/output_path.h"
 #include "cli/options/store_option.h"
 #include "cli/views/pareto_view.h"
+#include "job/past/job_frontier.h"
 #include "job/past/savings.h"
 #include "policy/batch_policy.h"
+#include "sim/open/pareto_result.h"
+#include "sim/world/workload.h"
+
+/*
+ * A live job's frontier in the form in which the views show a recorded job's. Only what they need is filled
+ * in. Memory is the arena's; the history and the frontier must outlive it. FLY_ENOMEM.
+ */
+struct job_pareto {
+    struct workload workload;
+    struct pareto_spread *spreads; /* in the order of workload.spec.batches */
+};
+
+static int job_pareto_of(const struct job_history *history, size_t machine,
+                         const struct job_frontier *frontier, struct arena *arena,
+                         struct job_pareto *out_pareto, struct fly_error *out_error)
+{
+    const struct fly_job_definition *definition = &history->definition;
+    const struct fly_job_hardware *hardware = &history->machines[machine];
+    struct batch_choice *choices = arena_alloc(arena, definition->batch_count, sizeof choices[0]);
+    struct pareto_spread *spreads = arena_alloc(arena, definition->batch_count, sizeof spreads[0]);
+    char *gpu = arena_alloc(arena, 1, JOB_HARDWARE_TEXT_MAX);
+
+    if (choices == NULL || spreads == NULL || gpu == NULL)
+        return error_no_memory(out_error);
+    out_pareto->spreads = spreads;
+    out_pareto->workload = (struct workload){
+        .gpu = job_view_hardware(hardware, gpu),
+        .job = {.name = definition->name},
+        .spec = {.name = definition->name,
+                 .batches = choices,
+                 .batch_count = definition->batch_count,
+                 .max_epochs = definition->max_epochs,
+                 .max_power_w = frontier->max_power_w,
+                 .gpu_count = hardware->gpu_count},
+    };
+    for (size_t i = 0; i < definition->batch_count; i++) {
+        const struct job_frontier_batch *batch = &frontier->batches[i];
+
+        choices[i] = (struct batch_choice){definition->batch_sizes[i], &frontier->reference.power_limit_w, 1};
+        spreads[i] = (struct pareto_spread){batch->epoch.trials, batch->epoch.energy, batch->epoch.time,
+                                            batch->barred};
+        if (definition->batch_sizes[i] == definition->default_batch_size)
+            out_pareto->workload.spec.default_batch = i;
+    }
+    return 0;
+}
+
+/* ---- the frontier of a live job, from its own log ---- */
 
 enum { MEMORY_MAX = 512 << 20 };
 

@@ -8,19 +8,11 @@
 /*
  * What the session's files ask of each other. Each uses only those below it:
  *
- *     session_open.c       makes a session, and closes it
- *     session.c            what a training calls; session_report.c reports an epoch; session_end.c decides
- *                          how a try ends, and whether another follows
- *     session_words.c      reads what a program says of a training in words
- *     session_try.c        asks what to run, and begins and ends the try
- *     session_directory.c  names each try's directory
- *     session_limit.c      finds what may be turned; the hooks
- *     session_profile.c    measures a power profile
- *     session_carbon.c     follows the grid
- *     session_account.c    keeps the account of each training
- *     session_hold.c       sets a limit, and checks whether it stands
- *     session_progress.c   how far the training is
- *     session_ranks.c      joins the ranks
+ *     session_open.c    makes a session, and closes it
+ *     session.c         what a training calls: steps, reports, a try's end; reads a program's words
+ *     session_try.c     asks what to run, and begins and ends the try; names its directory
+ *     session_limit.c   finds what may be turned, and measures a power profile; the hooks
+ *     session_carbon.c  how far the training is, its limit and its account; follows the grid
  *
  * post.h is the way to the log. "Collective" functions must be called on all ranks.
  */
@@ -31,7 +23,7 @@ static inline bool session_is_copy(const struct fly_session *session)
     return session->forks != fork_generation();
 }
 
-/* session_ranks.c: gives rank 0's values to all ranks. */
+/* session_carbon.c: gives rank 0's values to all ranks. */
 void session_share(struct fly_session *session, double *values, size_t count);
 /* Joins values over all ranks, in place: sums, and maxima. */
 void session_join(struct fly_session *session, double *sums, size_t sum_count, double *maxima,
@@ -42,12 +34,8 @@ uint32_t session_ranks(const struct fly_session *session);
 /* How many of them train with samples of their own. */
 uint32_t session_replicas(const struct fly_session *session);
 
-/* session_directory.c */
-
 /* Finds where the tries' directories lie. */
 void session_directory_open(struct fly_session *session);
-/* Names this try's directory, which is made when somebody asks for it. Collective. */
-void session_directory_choose(struct fly_session *session);
 
 /* session_limit.c: finds what may be turned; the hooks */
 
@@ -61,15 +49,6 @@ void session_limit_step(struct fly_session *session);
 void session_limit_epoch_end(struct fly_session *session);
 void session_limit_close(struct fly_session *session);
 
-/* session_profile.c */
-
-/* Begins to measure a profile, as the proposal says. Collective. */
-void session_profile_begin(struct fly_session *session);
-/* Gives all ranks what earlier trainings measured. Collective. */
-void session_profile_share(struct fly_session *session);
-/* The hooks while a profile is measured. Collective. */
-void session_profile_step(struct fly_session *session);
-void session_profile_epoch_end(struct fly_session *session);
 /* Takes the log's choice, which came late. */
 void session_profile_hear(struct fly_session *session, const struct job_choice *choice);
 /* Tells the log the points measured so far of an unfinished profile: a training may end any time. */
@@ -77,18 +56,12 @@ void session_profile_tell_part(struct fly_session *session);
 /* The same at the training's end: the limit on trial is measured no further. */
 void session_profile_end(struct fly_session *session);
 
-/* session_hold.c */
-
 /* Notes why no limit is turned; the first reason stays. */
 void session_limit_explain(struct session_limit *limit, const char *text);
 /* Sets the limit that the log chose, or the tuner when the log could not be asked. */
 void session_limit_hold_choice(struct fly_session *session, double limit_w);
 /* Checks whether the limit that was set still stands; if not, the session lets go of it. */
 void session_limit_check(struct fly_session *session);
-/* Sets another limit in place of the one that this session holds, if that still stands. */
-void session_limit_change(struct fly_session *session, double limit_w);
-
-/* session_carbon.c */
 
 /* Begins a training. */
 void session_carbon_begin(struct fly_session *session);
@@ -104,36 +77,19 @@ void session_carbon_let_go(struct fly_session *session, const char *note);
 /* Ends the training's account. */
 void session_carbon_end(struct fly_session *session);
 
-/* session_account.c */
-
 /* Checks the options; returns FLY_EUSAGE for one out of range. */
 int session_account_check(const struct fly_session *session, struct fly_error *out_error);
-/* Opens the governor, which keeps the account when nobody else does. Collective. */
-void session_account_open(struct fly_session *session);
 /* Tells the account how many steps have begun. */
 void session_account_steps(struct fly_session *session);
 /* Tells the account which limit stands; NAN: not known. */
 void session_account_stands(struct fly_session *session, double limit_w);
 /* The reference of the job's objective, for the log; NAN: none. */
 double session_account_reference_per_kwh(const struct fly_session *session);
-/* The moment to finish by, in seconds since 1970; 0: none. */
-int64_t session_finish_by_s(const struct fly_session *session);
-/* The time of a step under that limit; NAN: not measured. */
-double session_time_at_s(const struct fly_power_point *points, size_t count, double limit_w);
-/* The bound that holds with that choice of a limit; INFINITY: not known yet. */
-double session_bound_of(const struct fly_session *session, const struct fly_power_point *points, size_t count,
-                        double choice_w);
-
-/* session_progress.c */
 
 /* Steps in an epoch, as the program told, or as the log expects from other trainings; 0: neither. */
 double session_expected_steps(const struct fly_session *session);
-/* The time of a step; NAN: not known. */
-double session_step_s(const struct fly_session *session);
 /* Whether an answer ended the training. */
 bool session_has_ended(const struct fly_session *session);
-/* Stores how far the training is; false when the length of an epoch is not known. */
-bool session_progress(const struct fly_session *session, struct carbon_progress *out_progress);
 
 /* session_try.c */
 
@@ -153,7 +109,7 @@ void session_note_begin(struct fly_session *session, bool step);
 /* Puts limits back, and ends the meter's window. */
 void session_end_try(struct fly_session *session);
 
-/* session_end.c: reports how this try ended, if it has. */
+/* session.c: reports how this try ended, if it has. */
 void session_finish(struct fly_session *session, enum fly_session_end end);
 
 #endif
