@@ -68,7 +68,7 @@ def test_the_last_line():
     with log_and_machine():
         training, talk = said()
         tap.equal(talk, f"flyball: {training.summary}\n")
-        tap.equal(re.sub(r"[\d.]+ [km]?[sJ]\b", "N", talk), f"flyball: job '{training.job}': batch size 64 at {training.status.limit_w:g} W, 2 epochs: N, N; the target was reached\n"
+        tap.equal(re.sub(r"[\d.]+ [kmµ]?[sJ]\b", "N", talk), f"flyball: job '{training.job}': batch size 64 at {training.status.limit_w:g} W, 2 epochs: N, N; the target was reached\n"
                   if training.status.limit_w is not None else f"flyball: job '{training.job}': batch size 64, 2 epochs: N, N; the target was reached\n")
         tap.contains(said(epochs=1)[1], ", 1 epoch: ")
         tap.equal(said(epochs=0)[1].endswith(", and no epoch ended\n"), True)
