@@ -6,8 +6,8 @@
  *
  * First, steps and time until the tuner has settled, its check included, against the public rule: every limit
  * for 10 steps of warm-up and 40 measured ones. Then random tunings from the distribution of
- * docs/explanation/tuning_how.md: how far the chosen limit's cost is above the least that the bound allows, as measured
- * on the board without noise.
+ * docs/explanation/tuning_how.md: how far the chosen limit's cost is above the least that the bound allows,
+ * as measured on the board without noise.
  */
 #include <math.h>
 #include <stdbool.h>

@@ -3,9 +3,9 @@
  * missing. */
 #include <string.h>
 
+#include "compat/zeus/node/public_query.h"
 #include "fuzz.h"
 #include "http/target.h"
-#include "compat/zeus/node/public_query.h"
 
 enum { TEXT_MAX = 10000 };
 

@@ -24,8 +24,8 @@ extern "C" {
  *     fly_power_knob_close(knob);
  *
  * What stood at the open is put back by the close, and by a guard process if this process is killed
- * (docs/howto/power.md). A GPU that somebody else controls is never turned: each GPU has a lock. To find the best
- * limit, use flyball/tuner.h.
+ * (docs/howto/power.md). A GPU that somebody else controls is never turned: each GPU has a lock. To find the
+ * best limit, use flyball/tuner.h.
  *
  * One thread at a time per handle. After fork the child's copy is inert: its functions return FLY_ESTATE, and
  * closing it only frees memory.

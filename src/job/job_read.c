@@ -10,8 +10,8 @@
 
 #include "base/thread/fork_guard.h"
 #include "job/jobs.h"
-#include "job/past/job_frontier.h"
 #include "job/past/history.h"
+#include "job/past/job_frontier.h"
 #include "job/past/savings.h"
 #include "model/objective_check.h"
 

@@ -13,7 +13,8 @@ struct figure {
     double energy_j, half_j;
 };
 
-/* Compute the energy from the counter, and from sampled power. docs/explanation/metering.md derives both. Pure. */
+/* Compute the energy from the counter, and from sampled power. docs/explanation/metering.md derives both.
+ * Pure. */
 struct figure figure_by_counter(const struct account_window *window, double length_s);
 struct figure figure_by_integral(const struct account_window *window, double length_s);
 

@@ -26,7 +26,8 @@
  * The half width of the 95 % interval has four parts, added as the root of the sum of squares: the
  * ages' own uncertainty times the power, at each edge; what the power may be off by (the surprise,
  * or how far the figures for it differ just then, if that is more) for the time that it stands for, a
- * at the end and a (S - a) / S at the begin; and the counter's step. docs/explanation/metering.md derives them. Pure.
+ * at the end and a (S - a) / S at the begin; and the counter's step. docs/explanation/metering.md derives
+ * them. Pure.
  */
 struct fusion_edge {
     double at_s; /* all moments count from the same one, as all energies do */

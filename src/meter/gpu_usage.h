@@ -10,7 +10,8 @@
 
 /*
  * Who used which GPU, and how much of its energy, as flyballd tells it: the answer of GET /v1/usage and the
- * lines of its record on disk. docs/explanation/attribution.md says what the rows mean; docs/reference/formats.md has the files.
+ * lines of its record on disk. docs/explanation/attribution.md says what the rows mean;
+ * docs/reference/formats.md has the files.
  *
  *     code = shape_read(&shape_usage, json, SHAPE_LENIENT, &arena, &usage, out_error);
  *     for (size_t i = 0; i < usage.row_count; i++)

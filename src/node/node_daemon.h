@@ -4,11 +4,11 @@
 
 #include <flyball/error.h>
 
+#include "compat/zeus/node/node_public.h"
 #include "node/admit/admit.h"
 #include "node/lease/leases.h"
 #include "node/node_config.h"
 #include "node/own_energy.h"
-#include "compat/zeus/node/node_public.h"
 #include "node/share/share.h"
 #include "node/stream/sample_stream.h"
 #include "node/v1/node_v1.h"

@@ -11,7 +11,8 @@
 #include "device/recording/pseudonyms.h"
 #include "shapes/json_layout.h"
 
-static const char machines[] = "tests/machines/*/*.facts", sound[] = "tests/machines/emulated_a40/emulated_a40.facts";
+static const char machines[] = "tests/machines/*/*.facts",
+                  sound[] = "tests/machines/emulated_a40/emulated_a40.facts";
 
 static char *read_all(const char *path)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A GPU that the program computes: its energy and its time are those of the work, and of all who measure it. */
+/* A GPU that the program computes: its energy and its time are those of the work, and of all who measure it.
+ */
 #include "test.h"
 
 #include <stdio.h>

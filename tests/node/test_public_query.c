@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "http/target.h"
 #include "compat/zeus/node/public_query.h"
+#include "http/target.h"
 #include "test.h"
 
 #define NEEDED (PUBLIC_BIT(PUBLIC_GPU_IDS) | PUBLIC_BIT(PUBLIC_BLOCK) | PUBLIC_BIT(PUBLIC_POWER_LIMIT_MW))

@@ -12,8 +12,8 @@
 #include "meter/tally/tally.h"
 
 /*
- * Reads flyballd's record of who used the GPUs (docs/reference/formats.md): what the meters counted, as windows of
- * meter/tally/tally.h, and what each process used within a period.
+ * Reads flyballd's record of who used the GPUs (docs/reference/formats.md): what the meters counted, as
+ * windows of meter/tally/tally.h, and what each process used within a period.
  *
  *     struct used used;
  *

@@ -37,12 +37,12 @@ struct pareto_range pareto_spread_energy(const struct pareto_result *result, siz
 
 /* The errors of the two are independent: they add up as squares. */
 static struct fly_job_range saving_of(double ours, const struct saving_bounds *our, double theirs,
-                               const struct saving_bounds *their)
+                                      const struct saving_bounds *their)
 {
     double difference = log(ours / theirs);
 
     return (struct fly_job_range){-expm1(difference), -expm1(difference + hypot(our->above, their->below)),
-                           -expm1(difference - hypot(our->below, their->above))};
+                                  -expm1(difference - hypot(our->below, their->above))};
 }
 
 static bool is_bounded(const struct pareto_result *result, size_t point)

@@ -247,7 +247,8 @@ def test_what_the_policy_is_told():
                   ["bayes", 2, "bayes", 1, True])
         for words in ("policy bayes: ", "32 (the first)", "2 more recurrences are expected", "the job has no default to compare with"):
             tap.contains(text, words)
-        for options, told in ((["--policy", "zeus"], None), (["--policy", "auto"], None), (["--policy", "grid"], 'policy ("bayes", now "grid")')):
+        for options, told in ((["--policy", "zeus"], 'policy ("bayes", now "zeus")'), (["--policy", "auto"], None),
+                              (["--policy", "grid"], 'policy ("bayes", now "grid")')):
             result, said = run("epochs=32:2", definition=[*DEFINITION, "--no-default"], options=options)
             tap.contains(said["log_unavailable"] or "none", told or "none")
         subprocess.run([FLYBALL, "job", "set", "job", "--policy", "grid", "--recurrences-left", "0"], env=environment(), check=True)
