@@ -188,7 +188,7 @@ def test_works_in_fresh_environments():
     for version, python in pythons().items():
         place = environment(version, python)
         package = next(place.glob("lib/python*/site-packages/flyball"))
-        command = [EMULATOR / "flyball-emulator", "run", "--gpus", "1", "--ideal", "--counter-period-ms", "0", "--settle-ms", "0.001",
+        command = [EMULATOR / "flyball-emulator", "run", "--gpus", "1", "--ideal", "--counter-period-ms", "0", "--settle-ms", "0.001", "--load-w", "390",
                    "--any-user", "--", place / "bin" / "python", "-c",
                    USE, EMULATOR / "libnvidia-ml.so.1", package / "_programs" / "flyball-guard", place]
         done = tap.run(command, env=CLEAN, cwd=WORK.name, timeout=LONG_S)
